@@ -7,7 +7,7 @@ result.
 Design rules:
 
 - No lock: a signal handler may call while its thread is anywhere in this file. A call enters its future in a set and
-  then looks whether the client is closed. The thread marks the client as closed and then fails what is in the set.
+  then looks whether the client is closed. The thread marks the client as closed and then fails the calls in the set.
 - However the loop ends, the thread that runs it cancels all tasks, closes the client and fails each open call. So
   closing is to ask the loop to stop, and an interrupted `close` leaves nothing undone.
 """
@@ -58,7 +58,7 @@ class LoopThread:
 
     @property
     def is_this_process(self) -> bool:
-        """Whether the caller is in the process that made it. A fork has no such thread."""
+        """Whether the caller is in the process that created it. The thread does not survive a fork."""
         return self._process == os.getpid()
 
     @property
@@ -100,9 +100,9 @@ class LoopThread:
                 raise error
 
     def _check_place(self, *, may_block_loop: bool) -> None:
-        if not self.is_this_process:  # where the thread does not exist
-            raise closed("it was made in another process: make a client after the fork")
-        if sys.is_finalizing():  # where the thread no longer runs
+        if not self.is_this_process:  # the thread does not exist there
+            raise closed("it was created in another process: create a client after the fork")
+        if sys.is_finalizing():  # the thread no longer runs then
             raise closed("Python is about to end")
         if self.is_this_thread or (running_loop() is not None and not may_block_loop):
             message = "payclient.blocking would block the event loop of this thread: await an AsyncClient instead"
@@ -129,7 +129,7 @@ class LoopThread:
         self.loop.close()
         self._ended.set_exception(None if ending.cancelled() else ending.exception())
 
-    # Not `asyncio.run_coroutine_threadsafe`: it logs answers that have no reader at the end of the loop.
+    # Not `asyncio.run_coroutine_threadsafe`: it logs unread answers when the loop ends.
     def _start(self, call: Callable[[], Awaitable[_Result]], answer: Future[_Result]) -> None:
         if answer.cancelled() or self._ending is not None:
             answer.cancel()
@@ -274,12 +274,12 @@ class Client(Shared):
     Create one per process, after a fork, and close it at the end.
 
     Args:
-        client: A client that nothing else uses. It is closed with this one. If not given, one with *options* is made.
+        client: A client that nothing else uses. It is closed with this one. Created with *options* if not given.
         options: The options of `AsyncClient`, as in `Client(deadline=5.0)`.
 
     Note:
         `stream_transactions` gives a plain iterator, for `with` and `for`. Its references are read in the client's own
-        thread, lazily. An input that blocks holds up all calls.
+        thread, lazily. An input that blocks stops all calls.
 
     Raises:
         ConfigurationError: When the client cannot be created, such as in a process that gevent or eventlet has patched.
@@ -326,7 +326,7 @@ class Client(Shared):
             workers: Clients that share the key now. Unchanged if not given.
 
         Raises:
-            ConfigurationError: When an argument is invalid. Nothing has changed.
+            ConfigurationError: When an argument is invalid. The limit is unchanged.
         """
         self._thread.wait(lambda: _done(partial(self._client.set_max_rate, rate, workers=workers)))
 
@@ -339,8 +339,7 @@ class Client(Shared):
         """
         Refuse new calls, let those under way finish for up to `timeout` seconds, and end the thread.
 
-        It is harmless to close twice, or in another process than the one that made the client. Ctrl-C ends it, and the
-        calls under way with it.
+        Closing twice, or in a forked process, is harmless. Ctrl-C ends the wait, and the calls under way.
         """
         self._thread.stop()
         try:

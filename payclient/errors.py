@@ -27,7 +27,7 @@ service, sending the request, waiting for the response, reading its body. "" if 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class _WithAttributes(type):
-    """Gives each error keyword arguments. Each has a default: unpickling calls the class with the message alone."""
+    """Gives each error keyword arguments. Each has a default: unpickling passes only the message."""
 
     def __init__(cls, *_: object) -> None:
         define(cls, kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
@@ -38,7 +38,7 @@ class PayClientError(Exception, metaclass=_WithAttributes):
     The base class of the errors that payclient raises on purpose.
 
     Attributes:
-        attempts: HTTP exchanges that the lookup had made when it ended with this error.
+        attempts: HTTP exchanges of the lookup until it ended with this error.
         http_status: The status of a web application's answer. 500 for a mistake of the application.
         detail: A sentence for its visitors, without any detail of this error.
     """
@@ -115,7 +115,7 @@ class CouldNotAskError(PayClientError):
 
     Attributes:
         retry_after: Seconds until it makes sense to ask again: the rest of a pause, the time to the next probe in an
-            outage, and 5 if nothing is known.
+            outage, or else 5.
     """
 
     http_status = 503
@@ -186,7 +186,7 @@ class OutageError(TransportError):
 
     Attributes:
         last_failure: Class and text of the client's most recent failure, from any lookup.
-        outage_seconds: For how long nothing was answered.
+        outage_seconds: Seconds without any answer.
         refused: Lookups that were refused in this outage, this one included.
     """
 
@@ -248,8 +248,8 @@ class ResponseError(PayClientError):
         body: The beginning of the body as text, without control characters.
         request_id: The service's identifier of the request, if it sent one.
         asked_pause: Seconds to wait before the next request, if the service sent that.
-        service_message: The message in the service's JSON, cleaned and shortened. "" if there was none,
-            or if a gateway answered.
+        service_message: The message in the service's JSON, cleaned and shortened. "" without one, or if a gateway
+            answered.
     """
 
     status_code: int = 0
@@ -311,7 +311,7 @@ class UnexpectedResponseError(CouldNotAskError, ResponseError):
     The response does not have the documented shape.
 
     Attributes:
-        problem: The place and what was found there, such as `data.amount: 15000.5 is not a whole number`.
+        problem: The place and the value found there, such as `data.amount: 15000.5 is not a whole number`.
         is_about_reference: Whether the service answered about the reference that was asked for. A web page, an empty
             body or a redirect is about none, so asking later may help.
     """
@@ -355,7 +355,7 @@ class WaitError(PayClientError):
 
 
 class UnreachableStatusError(WaitError):
-    """`unless` holds: the awaited state can no longer be reached."""
+    """`unless` is true: the awaited state can no longer be reached."""
 
 
 class WaitDeadlineError(WaitError, TimeoutError):

@@ -113,7 +113,7 @@ class _Lookup:
         self._scope = tracer.start_as_current_span(
             "payclient.get_transaction",
             kind=trace.SpanKind.CLIENT,
-            record_exception=False,  # its message may hold the service's text
+            record_exception=False,  # its message may quote the service
             set_status_on_exception=False,
         )
         self.headers: dict[str, str] = {}  # sent with each request

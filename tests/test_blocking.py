@@ -278,7 +278,7 @@ def test_fork():
         pay.close()
         """
     )
-    assert found == "this client cannot be used: it was made in another process: make a client after the fork"
+    assert found == "this client cannot be used: it was created in another process: create a client after the fork"
 
 
 def is_waiting(thread):

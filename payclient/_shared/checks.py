@@ -46,7 +46,7 @@ def check_seconds(name: str, given: object) -> float:
 
 
 def check_order(name: str, given: float, bound: str, limit: float, *, defaults: tuple[float, float | None]) -> None:
-    """Refuse *given* above *limit* if neither is its default. A default is bounded by what was given."""
+    """Refuse *given* above *limit*, unless one of them is a default: a default gives way to what was given."""
     if given > limit and given != defaults[0] and limit != defaults[1]:
         raise invalid_option(name, f"must not be above {bound}, got {given} and {limit}")
 

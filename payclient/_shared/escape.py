@@ -22,7 +22,7 @@ def quote(value: object) -> str:
     """
     Return *value* for a sentence: text in quotes and shortened, numbers bare, None as `nothing`.
 
-    Beside ASCII letters or digits, the first character that looks like ASCII is named.
+    The first character that looks like an ASCII one next to it is named.
     """
     if not isinstance(value, str):
         return "nothing" if value is None else str(value)
@@ -42,7 +42,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
-    """Return the name most like *word*, or the only one that begins with it. None without a similar name."""
+    """Return the name most like *word*, or the only name that begins with it. None without a similar name."""
     from difflib import get_close_matches  # noqa: PLC0415  only a mistake need load it
 
     names = [*known]

@@ -50,7 +50,7 @@ _SINGLE = re.compile("['\u2018-\u201b]")
 
 
 def quote_word(word: str, shell: Shell | None = None) -> str | None:
-    """Return *word* as a shell takes it. None if no notation is safe in it, so that no command can be proposed."""
+    """Return *word* quoted for the shell. None if it cannot be quoted safely, so that no command can be proposed."""
     shell = shell or shell_here()
     if not word.isprintable():
         return None
@@ -89,7 +89,7 @@ class Way:
         return "" if self.value is True else f"{self.field}={self.value}" if self.field else f"{self.value}"
 
     def arguments(self, side: Side = "ledger") -> tuple[str, ...]:
-        """Return the option, and its value if it has one. Nothing if a statement has no such option."""
+        """Return the option, and its value if it has one. Empty if the option is not for a statement."""
         if side == "statement":
             return ("--statement-column", self.text) if self.option == "column" else ()
         return (self.flag, self.text) if self.text else (self.flag,)
@@ -131,7 +131,7 @@ class Remedy:
     is_decision: bool = False
 
     def words(self, side: Side = "ledger") -> str:
-        """Return the options as text, or keys of the rules file for a statement that has no such option."""
+        """Return the options as text, or keys of the rules file if an option is not for a statement."""
         if side == "statement" and any(not each.arguments(side) for each in self.ways):
             keys = [each.key for each in self.ways]
             return f"{' and '.join(keys)} in the rules file" if all(keys) else ""

@@ -56,7 +56,7 @@ GROUPS = {
     },
     "Try": {
         "sandbox": "Run a fake payment service until Ctrl-C.",
-        "demo": "Reconcile a generated ledger with the sandbox, and check what is found.",
+        "demo": "Reconcile a generated ledger with the sandbox, and check the findings.",
     },
 }
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
@@ -204,7 +204,7 @@ def _call(app: App, arguments: Sequence[str]) -> Call:
 
 
 def _is_secret(flag: str, value: str | None) -> bool:
-    """Return whether an option holds a password, or what may be the key itself instead of its file."""
+    """Return whether the value of an option contains a password, or may be the key itself instead of its file."""
     is_no_file = flag == "--api-key-file" and value not in (None, "-") and not os.access(value or "", os.F_OK)
     return is_no_file or has_credentials(value or "")
 

@@ -1,4 +1,4 @@
-"""The words of a command by their place, and the command that is made of them."""
+"""The words of a command by their place, and the command composed of them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Call:
         name: The command.
         words: Its arguments without the options, in their order.
         options: Its options, in their order.
-        first: What a person does before it. Without a name, this is all that is known.
+        first: What a person does before it. Without a name, this is the whole advice.
     """
 
     name: str = ""
@@ -110,7 +110,7 @@ class Call:
         return variable if variable in os.environ else ""
 
     def text(self) -> str | None:
-        """Return the command as the shell takes it. None if no quoting is safe, or if it would show a password."""
+        """Return the command quoted for the shell. None if it cannot be quoted safely, or would show a password."""
         flat: list[str] = []
         for flag, value in self.options:
             is_joined = value is not None and (not value or value[0] == "-")

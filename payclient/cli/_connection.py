@@ -65,7 +65,7 @@ class ConnectionOptions:
         not_found_messages: tuple[str, ...] = (),
         transport: Transport | None = None,
     ) -> AsyncClient:
-        """Return a client for the service. The caller closes it, and the *transport*, made for `network`."""
+        """Return a client for the service. The caller closes it, and the *transport*, built for `network`."""
         if self.base_url is None and not os.environ.get("PAYCLIENT_BASE_URL"):
             first = "set PAYCLIENT_BASE_URL"
             refuse("no service address: pass --base-url https://… or set PAYCLIENT_BASE_URL", first=first)
@@ -99,5 +99,5 @@ class ConnectionOptions:
             message = f"--api-key-file: the file cannot be read: {error.strerror}"  # its name may be the key itself
             raise RefusalError(message, is_last=True) from error
         if not content.strip():
-            refuse("--api-key-file: there is no key in it")
+            refuse("--api-key-file: the key is empty")
         return content

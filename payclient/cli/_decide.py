@@ -31,7 +31,7 @@ $ payclient decisions ~/Downloads/report.xlsx --folder reports/2026-11-21 --by a
 
 Resolutions: `accepted until 2026-12-31`, `corrected in the ledger`, `raised with the service`.
 
-Exit status: 0 when everything was imported. 2 when anything is refused, and then nothing is.
+Exit status: 0 when everything was imported. 2 if one is refused, and then none is imported.
 """,
     "rejudge": """
 $ payclient rejudge reports/2026-11-21 --rules new-rules.toml --out reports/2026-11-21-b
@@ -129,8 +129,8 @@ def rejudge(
     """
     Judge the answers of a run again by other rules, without a network or a key.
 
-    The new report names the run and the rules that changed. A difference that only the new rules see has no second
-    lookup, so its row is unresolved. `payclient reconcile` with the same ledger and rules and the new folder makes the
+    The new report names the run and the rules that changed. A difference that only the new rules see was not looked up
+    twice, so its row is unresolved. `payclient reconcile` with the same ledger and rules and the new folder makes the
     missing lookups. Nothing in FOLDER is changed.
 
     Args:
@@ -178,7 +178,7 @@ def _judge_copy(
 
 
 def _is_there(out: Path, again: JudgedAgain, rules: reconcile.Rules) -> bool:
-    """Return whether *out* holds the same run judged again alike, perhaps with more lookups. Refuse any other."""
+    """Return whether *out* is the same run judged again alike, perhaps with more lookups. Refuse any other."""
     if not (out / JOURNAL).exists():
         return False
     with reconcile.Journal(out / JOURNAL, must_exist=True) as journal:

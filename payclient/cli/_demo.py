@@ -1,4 +1,4 @@
-"""`payclient demo`: a reconciliation from end to end, on a seeded dataset in which every break is known."""
+"""`payclient demo`: a reconciliation from end to end, on a seeded dataset whose breaks are known."""
 
 import csv
 import tempfile
@@ -55,7 +55,7 @@ MIN_ROWS = len(_KINDS) + 4
 
 
 def generate(rows: int, *, seed: int) -> list[_Planted]:
-    """Return *rows* ledger rows, most of which match. The same seed gives the same rows."""
+    """Return *rows* ledger rows. Most of them match. The same seed gives the same rows."""
     random = Random(seed)  # noqa: S311  made-up data, not a secret
     both = map(agreed, count(1), repeat(random))
     planted: list[_Planted] = []
@@ -119,11 +119,11 @@ async def demo(
     streams: OwnStreams,
 ) -> int:
     """
-    Reconcile a generated ledger with the sandbox, and check what is found.
+    Reconcile a generated ledger with the sandbox, and check the findings.
 
     Exactly the planted breaks must be found. The sandbox runs on a loopback port, limits the rate, and fails now and
-    then with status 500, web pages, truncated answers or closed connections. Then the report is written again from the
-    journal alone, and must have the same bytes.
+    then with status 500, web pages, truncated answers or closed connections. Then the report is written again, only
+    from the journal, and must have the same bytes.
 
     Args:
         rows: Number of ledger rows.

@@ -28,7 +28,7 @@ EXAMPLES = """
 $ payclient doctor
 $ payclient doctor T0000000001DEMO --json
 
-Exit status: 0 nothing is wrong. 2 the configuration is wrong. 3 the key, this address or this computer is refused.
+Exit status: 0 everything works. 2 the configuration is wrong. 3 the key, this address or this computer is refused.
 75 the service could not be asked, try again. 130 interrupted.
 """
 
@@ -48,7 +48,7 @@ async def doctor(
     Check the connection to the service step by step, and propose what to do.
 
     Args:
-        reference: Transaction to look up. Default: a made-up reference, which the service does not know.
+        reference: Transaction to look up. Default: an invented reference, which the service does not know.
         as_json: One JSON object: `status`, and `checks` with `topic`, `state`, `text` and `advice`.
         deadline: Time for the lookup.
         connection: Which service is asked, and how.
@@ -120,7 +120,7 @@ def table(checks: Iterable[Check]) -> list[str]:
 
 
 def _configuration(connection: ConnectionOptions, checks: list[Check]) -> Network | None:
-    """Check the options and their sources. Return how the service is reached, if nothing is wrong."""
+    """Check the options and their sources. Return how the service is reached, if all are right."""
     topic, advice = "address", "pass --base-url, or set PAYCLIENT_BASE_URL"
     source = "from PAYCLIENT_ENVIRONMENT" if os.environ.get("PAYCLIENT_ENVIRONMENT") else "by default"
     source = source if connection.environment is None else "from --environment"
@@ -210,7 +210,7 @@ _ADVICE_BY_STEP = {
     **dict.fromkeys(("sending", "waiting", "body"), "try again, then raise --timeout or ask the service"),
 }
 _ADVICE_BY_KIND = (
-    (errors.RateLimitedError, "come back later, or set --max-rate"),
+    (errors.RateLimitedError, "try again later, or set --max-rate"),
     (errors.AuthenticationError, "check the key, and whether it is one of this environment"),
     (errors.PermissionDeniedError, "check the key's rights, and whether the service allows this IP address"),
     (errors.ServiceError, "try again later, then ask the service"),

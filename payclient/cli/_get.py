@@ -45,7 +45,7 @@ def most_urgent(statuses: Iterable[Exit]) -> Exit:
 
 
 def record_of(outcome: Outcome) -> dict[str, Any]:
-    """Return *outcome* as a flat JSON object. `error` is there only when there is no transaction."""
+    """Return *outcome* as a flat JSON object. `error` is there only without a transaction."""
     if isinstance(outcome, Found):
         transaction = outcome.transaction
         return {**transaction.as_json(with_payment_code=True), "deviations": list(transaction.deviations)}
@@ -60,8 +60,8 @@ def record_of(outcome: Outcome) -> dict[str, Any]:
 
 @define
 class Outcomes:
-    # JSON is one line per outcome, as it comes, in ASCII: any terminal and any encoding can take that. A table is in
-    # the order of the references. Beyond a thousand rows, there are several.
+    # JSON is one line per outcome, as it arrives, in ASCII, for any terminal and any encoding. A table is in the order
+    # of the references. Beyond a thousand rows, there are several.
 
     _streams: Streams
     as_json: bool
@@ -151,7 +151,7 @@ async def read_references(stream: BinaryIO) -> AsyncIterator[str]:
 async def _read(stream: BinaryIO) -> bytes:
     """Return the next bytes. None at the end."""
     # A daemon thread waits for it, which is never joined: a terminal can block it for ever. It reads from the system,
-    # because a lock of Python's own that a thread still holds at the end of the interpreter is fatal.
+    # because one of Python's own locks, still locked by a thread when the interpreter ends, is fatal.
     arrival: Future[bytes] = Future()
     arrival.set_running_or_notify_cancel()  # a cancelled caller stops waiting. The thread cannot stop
 
@@ -171,7 +171,7 @@ async def _read(stream: BinaryIO) -> bytes:
 
 
 async def _references(stream: BinaryIO) -> AsyncIterator[str]:
-    """Yield the lines of *stream*. Refuse the header of a ledger, whose rows are no references."""
+    """Yield the lines of *stream*. Refuse the header of a ledger, because its rows are not references."""
     is_first = True
     async for line in read_references(stream):
         if is_first and not _HAS_DIGIT(line):
@@ -196,7 +196,7 @@ async def get(
 
     Args:
         references: References of the service. A single `-` reads any number from standard input, one per line, then
-            temporary failures are retried until they pass, and answers come in the order of completion.
+            temporary failures are retried until they pass, and answers appear in the order of completion.
         as_json: One JSON object per line: the ten fields and `deviations`, or `error`, `message`, `is_retryable`.
         deadline: Time for all lookups together, waits included. With `-`, for each lookup. `none` for no limit.
         connection: The service, and the limits of lookups.
@@ -223,7 +223,7 @@ async def get(
         from payclient.cli._next import diagnosis, lines_of  # noqa: PLC0415  it imports reconciliation
 
         if shown.status is Exit.DIFFERENT:
-            streams.warn("nothing was found: is it the key of this service and environment?")
+            streams.warn("no transaction was found: is it the key of this service and environment?")
         for line in lines_of([diagnosis(streams.call)], streams.call):
             streams.tell(line)
     return shown.status

@@ -27,7 +27,7 @@ $ payclient ledger ledger.csv
 $ payclient ledger ledger.csv --decimal , --thousands . --save-rules rules.toml
 $ payclient ledger ledger.xlsx --header-row 4
 
-Exit status: 0 every row can be used. 1 rows are rejected, or there is none. 2 usage, or an unreadable ledger.
+Exit status: 0 every row can be used. 1 rows are rejected, or the ledger is empty. 2 usage, or an unreadable ledger.
 """
 
 
@@ -45,7 +45,7 @@ def ledger(
     Show how a ledger is read, without a network or a key.
 
     It shows the field of each column, the first rows, rejected rows with the reason, totals by status, repeated
-    references, options that would read what is refused, and the next command.
+    references, options that would read refused cells, and the next command.
 
     Args:
         ledger: CSV, JSON Lines, XLSX or Parquet file, `-` for standard input.
@@ -255,7 +255,7 @@ def overview_lines(overview: Overview) -> Iterator[str]:
         yield f"{'not used' if column.amount is None else 'not compared'}: {in_words(column)}"
     if ledger.unused:
         yield "  use a column that matters with --column FIELD=NAME, or give its words a meaning in [lines.kind] of the"
-        yield "  rules; ignore one that isn't about the payments with --ignore-column NAME"
+        yield "  rules; if it isn't about the payments, ignore it with --ignore-column NAME"
     yield from (f"suggestion: {each}" for each in ledger.suggestions)
     yield from (f"warning: {warning}" for warning in ledger.warnings)
 

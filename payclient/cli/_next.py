@@ -1,4 +1,4 @@
-"""What follows a refusal or a verdict: a command to paste, or what a person has to do before it."""
+"""The next step after a refusal or a verdict: a command to paste, or what a person has to do before it."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _read_run(folder: Path) -> tuple[tuple[str, str, str], str] | None:
 
 
 def _instead_of(error: MissingRunError, call: Call, bound: Mapping[str, Any]) -> list[Call]:
-    """Return what follows a folder without a report: a command with the one that is meant, or the reports around."""
+    """Return what follows a folder without a report: a command with the folder that is meant, or the reports around."""
     missing = error.folder
     if missing.is_file() and (missing.parent / MANIFEST).exists():
         return [_at(call, missing, missing.parent)]
@@ -208,7 +208,7 @@ def _instead_of(error: MissingRunError, call: Call, bound: Mapping[str, Any]) ->
 
 
 def _at(call: Call, missing: Path, folder: Path) -> Call:
-    """Return *call* with *folder* at the place of the one that is *missing*."""
+    """Return *call* with *folder* instead of *missing*."""
     places = () if call.name == "reconcile" else range(len(call.words))
     if (place := next((each for each in places if Path(call.words[each]) == missing), None)) is not None:
         return attrs.evolve(call, words=(*call.words[:place], str(folder), *call.words[place + 1 :]))

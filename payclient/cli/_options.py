@@ -212,17 +212,17 @@ def _read_amount(_: object, tokens: Sequence[Token]) -> int:
 
 
 class MissingRunError(RefusalError):
-    """There is no report in *folder*."""
+    """The report is missing in *folder*."""
 
     folder: Path = Path()
 
 
 def check_run(folder: Path, *names: str) -> None:
-    """Refuse a folder that has none of these files of a run. The manifest or the journal if none is named."""
+    """Refuse a folder without any of these files of a run: by default, the manifest and the journal."""
     if any(map(os.path.lexists, (folder / name for name in names or (MANIFEST, JOURNAL)))):
         return
     is_there = folder.is_dir() and any((folder / name).exists() for name in (MANIFEST, JOURNAL))
-    message = f"{folder} has no {names[0]}" if is_there else f"there is no report at {folder}"
+    message = f"{names[0]} is missing in {folder}" if is_there else f"no report found at {folder}"
     raise MissingRunError(message, folder=folder)
 
 

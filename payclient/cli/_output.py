@@ -67,7 +67,7 @@ def check_own_files(out: Path) -> None:
 
 
 MAX_LINES = 45
-"""Lines that the result of a run has at most, the next steps included. What does not fit is on the page."""
+"""Maximum of lines of the result of a run, the next steps included. What does not fit is on the page."""
 
 _MAX_LISTED = 5
 _NEXT_STEPS = 4
@@ -75,7 +75,7 @@ _PAGE = "report.html"
 
 
 def _named_breaks(report: Report, room: int) -> Iterator[str]:
-    """Yield in at most *room* lines what is new, the worst of the others, and what was rejected."""
+    """Yield in at most *room* lines the new breaks, the worst of the others, and the rejected rows."""
     worst, others = report.worst, "other break" if report.worst.news else "break"
     rejected = worst.rows[Bucket.REJECTED]
     lists: tuple[tuple[str, list[tuple[str, int]], int], ...] = (
@@ -114,7 +114,7 @@ def _named(item: BreakItem) -> str:
 
 
 def verdict_lines(report: Report) -> Iterator[str]:
-    """Yield the verdict, what is new, the worst breaks and the money, in at most `MAX_LINES` with the next steps."""
+    """Yield the verdict, the news, the worst breaks and the money, in at most `MAX_LINES` with the next steps."""
     summary = report.summary
     head = [f"{summary.verdict.upper()}: {report.says}"]
     if summary.verdict is Verdict.EMPTY:

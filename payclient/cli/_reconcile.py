@@ -125,7 +125,7 @@ def _past_run(earlier: EarlierRunOptions, out: Path, output: OutputOptions, stre
         streams.warn(f"{previous / integrity.WORK_LIST} was edited, and its decisions are not imported: {how}")
     for folder in folders.runs_without_report(previous, out):
         how = "run its command again, and then this one with --previous and its folder"
-        streams.warn(f"the run in {quote(str(folder))} has no report, so its statement is not known: {how}")
+        streams.warn(f"the run in {quote(str(folder))} did not write its report, so its statement is not known: {how}")
     return run
 
 
@@ -134,7 +134,7 @@ def _check_paths(ledger: Path, out: Path, connection: ConnectionOptions) -> None
         refuse(f"--out must be a folder, and {out} is a file", Way("out", new_path(out)))
     check_own_files(out)
     if str(ledger) == "-" and connection.takes_key_from_stdin:
-        refuse("standard input holds either the ledger or the key")
+        refuse("standard input is either the ledger or the key")
 
 
 async def _run(job: Reconciliation) -> int:
@@ -202,7 +202,7 @@ class Reconciliation:
 
     @property
     def sides(self) -> dict[str, Ledger]:
-        """The ledger and the statement, with the beginning of what is told about each."""
+        """The ledger and the statement, by the beginning of the messages about each."""
         return {"": self.ledger} if self.statement is None else {"": self.ledger, "the statement: ": self.statement}
 
     async def run(self, *on_row: OnRow) -> report.Report:
@@ -302,7 +302,7 @@ class Reconciliation:
         files.name_run(folders.note_about(journal, about))
 
     def _lines(self, statement: Ledger, journal: library.Journal) -> Iterator[Entry | RejectedEntry]:
-        """Yield the statement, after the ledger was read to its end, and then note what was read."""
+        """Yield the statement, after the ledger was read to its end, and then record its lines."""
         words, lines, rejected = library.UnknownWords(self.rules), 0, 0
         for line in statement:
             words.add(line)
@@ -325,7 +325,7 @@ class Reconciliation:
 
 _LIVE_EVERY, _PLAIN_EVERY = 0.2, 10.0
 _RATE_WINDOW = 15.0
-"""Seconds over which the rate is measured: long enough to be steady, short enough to show a pause."""
+"""The rate is measured over these seconds: enough to be steady, few enough to show a pause."""
 
 
 def progress_line(progress: Progress, stats: Stats, rate: float) -> str:

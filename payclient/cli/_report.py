@@ -45,13 +45,13 @@ Exit status: 0 everything is unchanged. 1 a file is missing or changed, or the j
 $ payclient sign report --prepared "Ana Pratama"
 $ payclient sign report --reviewed "Budi Santoso"
 
-Exit status: 0 signed. 1 a file is missing or changed, so nothing was signed.
+Exit status: 0 signed. 1 a file is missing or changed, so the report was not signed.
 """,
     "diff": """
 $ payclient diff reports/2026-11-20 reports/2026-11-21
 $ payclient diff reports/2026-11-20 reports/2026-11-21 --json | jq .counts
 
-Exit status: 0 nothing is new, changed or reopened. 1 something at or above `--fail-on` is. 2 the reports cannot be
+Exit status: 0 no break is new, changed or reopened. 1 something at or above `--fail-on` is. 2 the reports cannot be
 compared. 75 otherwise, if the state of a break is not known.
 """,
 }
@@ -132,7 +132,7 @@ def explain(folder: Path, reference: str, /, *, streams: OwnStreams) -> int:
     """
     Show one reference in full: the ledger, the answers and the findings.
 
-    For a payment made twice, the other references are shown too.
+    If a payment was paid twice, the other references are shown too.
 
     Args:
         folder: Folder of the report.
@@ -152,7 +152,7 @@ def explain(folder: Path, reference: str, /, *, streams: OwnStreams) -> int:
         alike = [] if cases else sorted(each for each in spelt if any(journal.cases(each, rules=rules)))
     if not cases:
         steps = [about_folder("explain", folder, each) for each in alike] or [about_folder("show", folder)]
-        streams.show([f"the ledger has no row with the reference {reference}", *lines_of(steps, streams.call)])
+        streams.show([f"the reference {reference} is not in the ledger", *lines_of(steps, streams.call)])
         return Exit.DIFFERENT
     return Exit.DONE
 
@@ -271,7 +271,7 @@ def sign(
     if len(names := {role: name for role, name in given.items() if name}) != 1:
         refuse("give the name of one person, with --prepared or --reviewed")
     if problems := _in_files((*integrity.verify(folder), *integrity.verify_decisions(folder)), but=WORK_LIST):
-        streams.show([*problems, "nothing was signed"])
+        streams.show([*problems, "the report was not signed"])
         return Exit.DIFFERENT
     ((role, by),) = names.items()
     if role == "reviewed":
@@ -325,7 +325,7 @@ def _compared(found: folders.RunDiff) -> Iterator[str]:
     yield f"{found.verdict.upper()}: {moves(found.counts, found.earlier.note.folder)}"
     if found.is_reversed:
         later, earlier = found.later.note.folder, found.earlier.note.folder
-        yield f"All answers of {later} came before the answers of {earlier}: name the earlier run first."
+        yield f"All answers of {later} are older than those of {earlier}: name the earlier run first."
     if found.changed_rules:
         yield f"Rules that changed in between: {', '.join(found.changed_rules)}."
     yield from roll_forward(found.open_findings)

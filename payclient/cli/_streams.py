@@ -78,7 +78,7 @@ def process_streams() -> Streams:
 def _lenient(stream: TextIO | None) -> TextIO:
     if stream is None:
         return io.StringIO()
-    if hasattr(stream, "reconfigure"):  # a stand-in for the stream may have none
+    if hasattr(stream, "reconfigure"):  # a stand-in for the stream may lack it
         cast("Any", stream).reconfigure(errors="backslashreplace")
     return stream
 
@@ -132,7 +132,7 @@ Seconds: TypeAlias = Annotated[float, Parameter(converter=_read_seconds), _AS_DU
 MaxAge: TypeAlias = Annotated[float | None, Parameter(converter=_read_seconds, metavar="DURATION")]
 Deadline: TypeAlias = Annotated[float | None, Parameter(converter=_read_deadline), _AS_DURATION]
 OwnStreams: TypeAlias = Annotated[Streams, Parameter(parse=False)]
-"""Kinds of options: a switch, `--json`, one that may be repeated, durations, and the streams, which have no option."""
+"""Kinds of parameters: switches, `--json`, repeated options, durations, and the streams, which are not an option."""
 
 RARE = Parameter(group=Group("Rarely needed", sort_key=20))
 
@@ -183,7 +183,7 @@ class RefusalError(ConfigurationError):
     Attributes:
         ways: Options that help.
         first: What a person does first, then the same command helps.
-        is_last: Whether the message is all that can be printed.
+        is_last: Whether to print the message without a proposed command.
     """
 
     ways: Sequence[Way] = ()
@@ -203,7 +203,7 @@ class Exit(IntEnum):
     Attributes:
         DONE: All is as it should be.
         DIFFERENT: The service answered, and something is not as it should be.
-        USAGE: The command cannot be run like this. Nothing was asked.
+        USAGE: The command cannot be run like this. No lookup was sent.
         REFUSED: The service refuses this caller, or is not at this address: the same for every reference.
         BUG: A fault of payclient itself.
         AGAIN: Something could not be asked. The same command may well succeed later.

@@ -61,7 +61,7 @@ class Admission:
     _told_until: float = field(default=-math.inf, init=False)  # the end of the last reported pause
 
     async def admit(self, lookup: Lookup) -> Ticket:
-        """Return a slot for the next attempt of *lookup*, which may be a probe, or raise why there is none."""
+        """Return a slot for the next attempt of *lookup*, which may be a probe, or raise the reason against it."""
         failure: errors.OutageError | None = None
         if self.outage.state is not State.OUT or not self.is_rejected(lookup):
             if (ticket := self.limiter.acquire_now(lookup.priority)) is not None:
@@ -76,7 +76,7 @@ class Admission:
         return probe
 
     def settle(self, ticket: Ticket, reference: str, result: Result, now: float, *, is_late: bool = False) -> None:
-        """Tell the outage and the limiter how an attempt ended. It is *late* if its slot was freed before."""
+        """Report the end of an attempt to the outage and the limiter. It is *late* if its slot was freed before."""
         signal = Signal.OVERLOADED if result.end is End.LIMITED else result.signal
         try:
             if not (is_late and result.end is End.FAILED):  # which was left before, and counted then
@@ -89,7 +89,7 @@ class Admission:
             self._tell_of_pause(result.status)
 
     def judged(self, error: errors.PayClientError, ticket: Ticket, now: float) -> errors.PayClientError:
-        """Return *error*, or what it is if it is the refusal of a limit with a status that others use for failures."""
+        """Return *error*, or a `RateLimitedError` if its status is that of a failure, but means a limit here."""
         if not isinstance(error, errors.ServiceError) or error.asked_pause is not None:
             return error
         if not self.outage.references.is_limit(error.status_code, now - ticket.started_at, now):
@@ -107,7 +107,7 @@ class Admission:
         except (errors.DeadlineExceededError, errors.OverloadedError) as error:
             reasons, failure = [error.message], self.outage.last_failure
             if pause := self.limiter.paused_seconds():
-                reasons += [f"the service asked for a pause, of which {pause:.0f} s remain"]
+                reasons += [f"the service asked for a pause: {pause:.0f} s remain"]
             else:
                 reasons += [f"the last failure of this client was {failure}"] * bool(failure) + [self.limiter.bound()]
             error.args = ("; ".join(reasons),)

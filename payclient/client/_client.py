@@ -72,7 +72,7 @@ class ClientOptions(OptionChanges, NetworkOptions, total=False):
 
 
 class Shared:
-    """What a view and a copy is, of either client: all views share what they do not change, and none can be copied."""
+    """Views and copies of either client: all views share what they do not change, and none can be copied."""
 
     _viewed: Self | None = None  # a view keeps its client
 
@@ -124,7 +124,7 @@ class AsyncClient(Shared):
             `retry` allows. Streams and waits always wait.
         not_found_messages: Messages of this service that mean "no such transaction", in addition to the known
             ones. Case, punctuation and the position of the reference do not matter.
-        application: Name and version of your application, such as `shop/1.2`. Comes first in the `User-Agent`.
+        application: Name and version of your application, such as `shop/1.2`. First in the `User-Agent`.
         network: Proxy, TLS trust and connections: `proxy`, `trust_env`, `ca_file`, `client_cert`, `client_key`,
             `ssl_context`, `connect_timeout`, `keepalive`. See `payclient.transports.NetworkOptions`.
 
@@ -222,7 +222,7 @@ class AsyncClient(Shared):
             Takes effect with the next attempt. Call it in the client's event loop.
 
         Raises:
-            ConfigurationError: When an argument is invalid. Nothing has changed.
+            ConfigurationError: When an argument is invalid. The limit is unchanged.
         """
         workers = None if workers is None else check_count("workers", workers)
         self._session.admission.limiter.share(resolve_rate(rate), workers)
@@ -314,14 +314,14 @@ class AsyncClient(Shared):
         """
         Look up any number of transactions.
 
-        A lookup's `deadline` counts attempts and back-off only, not time in the queue or pauses
-        that the service asks for. A lookup that fails for a temporary reason is repeated later. It
-        becomes `Failed` only after several passes.
+        A lookup's `deadline` counts only attempts and back-off, not time in the queue or pauses that the service asks
+        for. A lookup that fails for a temporary reason is repeated later. It becomes `Failed` only after several
+        passes.
 
         Args:
             references: Iterable or async iterable, read lazily. Need not fit in memory.
             concurrency: Maximum of lookups in flight. The client's limit if not given.
-            stall_timeout: Seconds without any outcome after which the stream ends with an error.
+            stall_timeout: Seconds without an outcome until the stream ends with an error.
             fresh: References to look up as `get_transaction` does with `fresh`. Read when a lookup begins.
 
         Note:
@@ -377,7 +377,7 @@ class AsyncClient(Shared):
             reference: The service's reference code.
             until: Status words of the service, compared exactly, or a predicate over `Transaction`.
                 There is no default, because no status is documented to be final.
-            unless: Statuses, or a predicate, after which `until` cannot hold any more.
+            unless: Statuses, or a predicate, that rule `until` out.
             deadline: Seconds for the whole wait.
             appear: Seconds to tolerate "not found", because a reference may be new.
             interval: Maximum of seconds between the first two polls. It grows by half with each poll,
@@ -385,8 +385,8 @@ class AsyncClient(Shared):
             max_interval: Maximum of the interval, in seconds.
 
         Raises:
-            UnreachableStatusError: When `unless` holds.
-            WaitDeadlineError: When neither holds after *deadline* seconds. A `WaitUnansweredError` if the service
+            UnreachableStatusError: When `unless` is true.
+            WaitDeadlineError: When neither is true after *deadline* seconds. A `WaitUnansweredError` if the service
                 could not be asked at the end.
             TransactionNotFoundError: When the transaction does not exist for *appear* seconds.
             PayClientError: When every other lookup would fail too, such as with an `AuthenticationError`.
@@ -443,9 +443,9 @@ class AsyncClient(Shared):
             deadline: Seconds for the lookup. The client's own if not given.
 
         Note:
-            "Not found" is a result: the claim is not confirmed. Nor is it confirmed with an accepted status if less was
-            received than the amount minus the fee, whatever the word for *paid* is. Pending, canceled, expired, failed
-            and refunded payments are not due. A lookup that was sent before this call is not shared.
+            "Not found" is a result: the claim is not confirmed. An accepted status does not confirm it if less was
+            received than the amount minus the fee. Pending, canceled, expired, failed and refunded payments are not
+            due. A lookup that was sent before this call is not shared.
 
         Raises:
             PayClientError: When the service could not be asked. Then the claim is neither true nor false.
@@ -464,7 +464,7 @@ class AsyncClient(Shared):
         """
         Refuse new lookups, end waits, wait up to `timeout` seconds for lookups in flight, and disconnect.
 
-        Closing twice has no effect.
+        Closing twice is harmless.
         """
         await self._session.aclose(grace=self._options.timeout)
 

@@ -25,7 +25,7 @@ _MAX_KEY_BYTES = 64 * 1024
 _WORD = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}"
 _PRODUCT = re.compile(f"{_WORD}(?:/{_WORD})?")
 _HOST = re.compile(r"(?!.*\.[0-9]+\.?$)[a-z0-9_](?:[a-z0-9_-]|\.(?!\.))*")
-"""A name in lower case. One that ends in a number would be an invalid IPv4 address."""
+"""A name in lower case. With a number at the end it would be an invalid IPv4 address."""
 _OPERATION = re.compile(r"(?:/api(-sandbox)?(?:/transaction(?:/detail)?)?|/transaction/detail)$", re.IGNORECASE)
 """The path that payclient adds to the address, its beginnings, and its end."""
 
@@ -143,9 +143,9 @@ def _address_problem(parts: SplitResult) -> str | None:
     problems = (
         (parts.scheme not in ("https", "http"), "must begin with https://, as in https://pay.example"),
         (not host, "names no host"),
-        ("@" in parts.netloc, "must not hold a user name or password"),
+        ("@" in parts.netloc, "must not contain a user name or password"),
         (not _is_host(host), "names a host that cannot be one"),
-        (is_exposed, "must begin with https://: plain http is for loopback addresses only"),
+        (is_exposed, "must begin with https://: only a loopback address may have http"),
     )
     return next((problem for holds, problem in problems if holds), None)
 
@@ -153,7 +153,7 @@ def _address_problem(parts: SplitResult) -> str | None:
 def _path_problem(url: str) -> str | None:
     """Return the problem behind the host, if any: more than a path, or the beginning of the operation's path."""
     if "?" in url or "#" in url:
-        return "must not hold a query or fragment"
+        return "must not contain a query or fragment"
     url = url.rstrip("/")
     added = _OPERATION.search(url)
     if added is None:

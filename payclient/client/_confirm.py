@@ -1,4 +1,4 @@
-"""What a caller expects of a transaction, without I/O: a claim is compared once, and a wait polls until it holds."""
+"""What a caller expects of a transaction, without I/O: a claim is compared once, a wait polls until it is true."""
 
 import copy
 import math
@@ -33,7 +33,7 @@ _MIN_PART = 0.8
 
 
 def is_condition(_: object, attribute: Any, value: Any) -> None:
-    """Refuse anything but status words, or a predicate for a wait. Only `unless` may have no words."""
+    """Refuse anything but status words, or a predicate for a wait. Only `unless` may be empty."""
     is_of_wait, shown = attribute.name != "status", repr(value)
     if callable(value) and is_of_wait:
         check_callback(attribute.name, value)
@@ -51,7 +51,7 @@ def _holds(condition: Condition, transaction: Transaction) -> bool:
 
 @define(eq=False, repr=False, kw_only=True)
 class Wait:
-    """The options of a wait, and what it has seen."""
+    """The options and the observations of a wait."""
 
     reference: str
     until: Condition = field(validator=is_condition)
@@ -83,7 +83,7 @@ class Wait:
             raise errors.ConfigurationError(problem)
 
     def take(self, result: Result, now: float) -> Transaction | None:
-        """Process the result that a poll had at the time *now*, and return the transaction if `until` holds."""
+        """Process the result that a poll had at the time *now*, and return the transaction if `until` is true."""
         self._lookups += 1
         self.taken_at = now
         self.due_at = now + self.interval * (_MIN_PART + (1 - _MIN_PART) * self.random())
@@ -99,7 +99,7 @@ class Wait:
         if _holds(self.until, result):
             return result
         if _holds(self.unless, result):
-            message = f"{quote(self.reference)} is {quote(result.status)}, so the awaited status cannot come any more"
+            message = f"{quote(self.reference)} is {quote(result.status)}, so the awaited status is out of reach"
             raise errors.UnreachableStatusError(message, **self._seen(now))
         return None
 
@@ -136,8 +136,8 @@ class FieldDifference(Returnable):
     One field of a transaction that is not as expected. Its text is safe to print.
 
     Attributes:
-        field: Its name: `merchant_reff`, `amount`, `status`, `amount_received`, or `reference` when there is no such
-            transaction.
+        field: Its name: `merchant_reff`, `amount`, `status`, `amount_received`, or `reference` if the transaction does
+            not exist.
         expected: The expected value. For `status`, the accepted words, sorted.
         found: The value of the service. None if it gives none.
     """

@@ -18,7 +18,7 @@ from payclient.protocol import Transaction
 from payclient.transports import Progress, progress_of
 
 Unconfirmed: TypeAlias = tuple[errors.PayClientError, bool]
-"""A refusal that is not believed yet, and whether it came over a fresh connection."""
+"""A refusal that is not believed yet, and whether its connection was fresh."""
 PhaseName: TypeAlias = Literal["queued", "attempts", "backoff"]
 POLL = "poll"
 """The kind of the lookups in flight that waits share."""
@@ -77,7 +77,7 @@ class Lookup:
     priority: Priority = Priority.AWAITED
     after: float = -math.inf  # requests sent earlier are not shared
     needs_fresh_connection: bool = False
-    max_pause: float = math.inf  # seconds that it waits out if it has no deadline
+    max_pause: float = math.inf  # seconds that it waits out without a deadline
     began_at: float = Factory(lambda self: self.clock.now(), takes_self=True)
     at: float = field(default=-math.inf, init=False)  # when it last looked at the clock
     current: LookupPhase | None = field(default=None, init=False)
@@ -111,7 +111,7 @@ class Lookup:
 
     @property
     def is_in_flight(self) -> bool:
-        """Whether an attempt is made for it, or for the lookup whose result it waits for."""
+        """Whether it has an attempt in flight, or waits for the result of a lookup that has one."""
         made = self.joined or self
         return made.is_probe or (made.current is not None and made.current.name == "attempts")
 
@@ -170,18 +170,18 @@ def is_believed(error: errors.PayClientError, unconfirmed: Unconfirmed | None, *
         return is_fresh or unconfirmed is not None
     if unconfirmed is None:
         return False
-    # Only the same refusal, twice over fresh connections. A transport that does not know has no fresh ones.
+    # Only the same refusal, twice over fresh connections. If the transport does not know which are fresh, any two.
     before, was_fresh = unconfirmed
     return isinstance(before, errors.TransactionNotFoundError) and (was_fresh or not is_fresh)
 
 
 class SingleFlight(dict[str, "dict[str, InFlight]"]):
-    """The lookups in flight that others may join, by reference and kind: the one that was started last."""
+    """The lookups in flight that others may join, by reference and kind: the last started of each."""
 
     # The first caller makes the lookup in its own task. Later callers wait for its result. If the first is cancelled or
-    # exceeds its own deadline, there is no result, and one of the waiters makes the lookup again. So there is no
-    # background task, and the cancellation of one caller does not affect the others. A caller that needs a result newer
-    # than a moment, or a fresh one, makes the lookup for itself and all later callers.
+    # exceeds its own deadline, one of the waiters makes the lookup again. So no background task is needed, and the
+    # cancellation of one caller does not affect the others. A caller that needs a result newer than a moment, or a
+    # fresh one, makes the lookup for itself and all later callers.
 
     def joinable(self, reference: str, kind: str, *, after: float, is_fresh: bool) -> InFlight | None:
         """Return the lookup of *reference*. None if it was sent at the time *after* or before, or is less fresh."""
@@ -193,7 +193,7 @@ class SingleFlight(dict[str, "dict[str, InFlight]"]):
 
 @define(eq=False, repr=False)
 class InFlight:
-    """One lookup in flight: a block in which its caller makes it. `value` is the result, if there is one."""
+    """A lookup in flight, as the block that its caller enters. `value` is the result, if any."""
 
     _key: str
     _others: SingleFlight
@@ -219,9 +219,9 @@ class InFlight:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        # A result that is told ends each lookup that was sent before. Which of two requests left first is not known:
-        # one may have waited for its connection. Polls are made one after the other, and a wait accepts a result as old
-        # as its interval.
+        # A result returned to a caller ends each lookup that was sent before. Which of two requests left first is not
+        # known: one may have waited for its connection. Polls never overlap, and a wait accepts a result as old as its
+        # interval.
         is_told = error is None or isinstance(error, errors.ResponseError)
         if self._key in self._others:
             calls = self._others[self._key]

@@ -5,31 +5,32 @@ Detect that the service answers no lookup, and reject the lookups that would wai
 |---|---|---|---|
 | quiet | attempts are answered, or too few have failed, or were left, since the last answer | queues | has `timeout` |
 | out | no lookup is answered | probes, or is rejected | has twice the time allowed since it began |
-| trial | it was out, and no attempt was made for five seconds | queues; three failures: out | has `timeout` |
+| trial | it was out, and nothing was in flight for five seconds | queues; three failures: out | has `timeout` |
 
 A lookup waits in the queue, in back-off, or for an equal lookup that waits. Polls, rows of a stream and lookups that
 are to wait (`on_outage`) are never rejected: for them *out* is the same as *quiet*. No probe is sent in a pause.
 
-1.  An attempt is answered by any response that shows a live service: a transaction, "not found", a refusal, a 429, and
-    by one that comes after its caller has left. It fails without a response, or with one that says nothing (5xx, 408,
-    425, malformed). An untrusted certificate or a refused tunnel is final: each lookup gets that error at once. It
-    never starts an outage, and three in a row end one.
+1.  An attempt is answered by any response that shows a live service: a transaction, "not found", a refusal or a 429,
+    even after its caller has left. It fails without a response, or with one that proves nothing (5xx, 408, 425,
+    malformed). An untrusted certificate or a refused tunnel is final: each lookup gets that error at once. It never
+    starts an outage, and three in a row end one.
 2.  It is left when its caller gives it up, or its deadline ends it, after more than a quarter of a second and twice
     the slowest of the recent responses. An attempt that is given up sooner isn't evidence.
 3.  An outage begins when three attempts in a row for two references, or ten for one, have failed, were left or are in
-    flight, and nothing was answered meanwhile. That takes 0.8 s if all have failed. It takes 1.3 s if some have failed
-    or were left, and 1.8 s while all callers still wait, because a service that stalls for a moment can answer them.
-    It takes twice the slowest recent response if that is longer. Before the first response nothing in flight counts.
-4.  Failures beside answers are load, or references that the service cannot answer (`References`). So it takes twice
-    as long as attempts have lately failed between two answers, up to five seconds. A 500 or a malformed response, up to
-    twenty in a row beside answers, doesn't count for the limiter, until it alternates with answers.
+    flight, without an answer between them. That takes 0.8 s if all have failed. It takes 1.3 s if some have failed or
+    were left, and 1.8 s while all callers still wait, because a service that stalls for a moment can answer them. It
+    takes twice the slowest recent response if that is longer. Before the first response, attempts in flight do not
+    count.
+4.  Failures among answers are load, or references that the service cannot answer (`References`). So it takes twice as
+    long as attempts have lately failed between two answers, up to five seconds. A 500 or a malformed response, up to
+    twenty in a row among answers, doesn't count for the limiter, until it alternates with answers.
 5.  A probe is sent for a new or a queued lookup, at least a second after the last probe. If its
     reference has failed or was rejected before, or is in flight, no attempt may have been sent for a second. So a
     reference that always fails takes no probe from the others.
 6.  A probe belongs to the client: it has a new connection and the whole `timeout`. Its caller gets a rejection after
     the time allowed, which is 1.3 s or twice the slowest recent response, or leaves. The response still counts.
-7.  Evidence has an age: it is void when nothing was in flight for five seconds. An outage is then on trial.
-8.  After an outage the limiter starts slowly: all rejected lookups may come back at once.
+7.  Evidence ages: after five seconds with nothing in flight it is void. An outage is then on trial.
+8.  After an outage the limiter starts slowly: all rejected lookups may return at once.
 
 Sources: "Site Reliability Engineering", chapter "Handling Overload": clients reject requests locally; the circuit
 breaker of "Release It!" (Nygard).
@@ -53,11 +54,11 @@ _MIN_STALL = 1.8  # seconds of silence while all callers wait
 _MIN_FAILING = 0.8  # seconds of failures, and in flight of the last attempt that counts
 _MIN_LEFT = 0.25  # seconds
 _SLOWER = 2.0  # times the slowest of the recent responses
-_FORGETTING_GAPS = 0.02  # weight of an answer that comes sooner after the last one
+_FORGETTING_GAPS = 0.02  # weight of an answer that arrives sooner after the last one
 _MAX_GAP = 2.5  # seconds
 _ATTEMPTS, _REFERENCES, _ATTEMPTS_OF_ONE = 3, 2, 10
 _PROBE_GAP = 1.0  # seconds
-_BESIDE = 20  # failures in a row at the most that are beside answers
+_BESIDE = 20  # maximum of failures in a row that count as among answers
 _MAX_AGE = 5.0  # seconds
 _MAX_FAILING = 1000  # references
 _SWITCHES, _ALTERNATING = 3, 30.0  # from failures to answers, and seconds
@@ -80,13 +81,13 @@ class End(Enum):
 
 
 class State(Enum):
-    """What is known of the service."""
+    """The evidence about the service."""
 
     QUIET, OUT, TRIAL = auto(), auto(), auto()
 
 
 class Event(Enum):
-    """What may change the state."""
+    """Events that may change the state."""
 
     ANSWERED, DUE, AGED = auto(), auto(), auto()
 
@@ -108,10 +109,9 @@ class References:
 
     1.  A reference that has failed counts again, here and for the limiter, once it was answered or refused.
     2.  A status alternates with answers if three times in thirty seconds a reference that failed with it is answered,
-        each of which began to fail after the one before was answered. References that the service cannot answer
-        never do.
-    3.  Then a failure with this status that comes sooner than any recent answer is the refusal of a limit, until seven
-        times as many failures come in a row as usual. One that comes later is about the load.
+        and each began to fail after the one before was answered. References that the service cannot answer never do.
+    3.  Then a failure with this status, sooner than any recent answer, is the refusal of a limit, until seven times as
+        many follow each other as usual. A later failure is about the load.
     """
 
     failing: dict[str, tuple[float, int]] = field(factory=dict)  # infinite if it was only rejected. See `_NEVER`
@@ -204,7 +204,7 @@ class Outage:
         return (now if self._in_flight else min(now, self._ended_at + _PROBE_GAP)) - self._row.since
 
     def _age(self, now: float) -> None:
-        """Forget what is known if nothing was in flight for long."""
+        """Forget the evidence after a long time with nothing in flight."""
         if not self._in_flight and now >= max(self._ended_at, self.sent_at) + _MAX_AGE:
             self._longest_gap = 0.0
             self._turn(Event.AGED)
@@ -288,7 +288,7 @@ class Outage:
     # The beginning
 
     def due_at(self) -> float:
-        """Return when an outage begins if nothing is answered until then. Infinite if that takes more attempts."""
+        """Return when an outage begins if no answer arrives first. Infinite if that takes more attempts."""
         row, slowest = self._row, _SLOWER * self.references.slowest
         gap = max(slowest, _SLOWER * self._longest_gap)
         attempts, references, since = row.length, {*row.references}, row.since
@@ -371,7 +371,7 @@ class Outage:
         )
 
     def count(self, error: OutageError) -> None:
-        """Record that a caller is told of a rejection. Until then its lookup may become the probe."""
+        """Record that a rejection reaches its caller. Until then its lookup may become the probe."""
         self.rejected += 1
         error.refused = self.rejected - self._rejected_before
         if error.is_first:

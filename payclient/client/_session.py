@@ -3,10 +3,10 @@ One lookup, from admission to answer: the loop that applies the policies.
 
 Design rules:
 
-- A slot is held during an attempt and never during a wait.
+- An attempt occupies a slot, a wait never does.
 - Every attempt releases its slot and reports its result to the limiter, however it ends.
-- Errors are raised outside of the handlers that caught foreign ones, so no traceback holds the
-  HTTP library's frames, and with them the request.
+- Errors are raised outside of the handlers that caught foreign ones, so no traceback keeps the HTTP library's frames,
+  and with them the request.
 - A refusal that names no reference is believed only from a fresh connection, because there it
   cannot belong to another request. From a reused one, the request is sent again over a fresh
   connection, and not counted as an attempt.
@@ -97,7 +97,7 @@ class Session:
         if self._is_closed:
             problem = "it has been closed"
         elif self._process != os.getpid():  # before asking for the loop, which does not survive a fork either
-            problem = "it was made in another process: make a client after the fork"
+            problem = "it was created in another process: create a client after the fork"
         else:
             try:
                 loop = asyncio.get_running_loop()
@@ -180,7 +180,7 @@ class Session:
     # Lookups
 
     async def look_up(self, lookup: Lookup, options: Options) -> Transaction:
-        """Make attempts until there is a result or a reason to stop. *lookup* holds the state."""
+        """Make attempts until there is a result or a reason to stop. The state is in *lookup*."""
         self._counts["lookups"] += 1
         self._pending += 1
         try:
@@ -322,7 +322,7 @@ class Session:
             result = Result(type(error).__name__)
             raise  # which cancelled the attempt
         except errors.PayClientError as error:
-            error.args = (lookup.redact(error.message),)  # a transport may quote what came
+            error.args = (lookup.redact(error.message),)  # a transport may quote the response
             if isinstance(error, errors.TransportError):
                 error.seconds = lookup.at - ticket.started_at
             failure = self.admission.judged(error, ticket, lookup.at)

@@ -6,15 +6,15 @@ Design rules:
 - A worker takes the next reference only when it has finished the last one, and fewer outcomes are unread than there
   are workers. So memory and look-ahead depend on the concurrency, not on the input.
 - Rows that wait for a later pass are bounded too (backpressure): above the bound, no new row is taken.
-- Deferred rows do not wait for the input: they are retried even while the input yields nothing. A row comes after the
-  input if nothing was answered since it failed. Otherwise rows that always fail would hold up all others.
+- Deferred rows do not wait for the input: they are retried even while the input yields nothing. A row waits for the
+  input only if no answer has arrived since it failed. Otherwise rows that always fail would delay all others.
 - All workers end before the block does, even if the block is cancelled repeatedly.
 - A stream is read only inside its block. Reading after it raises.
-- A transient failure is final only after several failed passes, in each of which the service answered
-  other lookups. During an outage, no row is to blame.
+- A transient failure is final only after several failed passes, if the service answered other lookups in each. During
+  an outage, no row is to blame.
 - A failure that every reference would have ends the stream once, instead of failing every row.
 - A redirect, or a 404 of another program, is about its row, wherever the row stands. It means a wrong address only if
-  nothing else came before, or comes any more.
+  the stream begins with three of them, or if twenty follow each other.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ _FIRST_WAIT = 5.0
 _OUTAGE_WAIT = 10.0
 _MAX_REFUSED_IN_A_ROW = 20  # without a response between them
 _MAX_UNREACHED = 3
-"""When the first three had no connection, no key or no answer of the service, the address or the source is wrong."""
+"""After this many failures without a connection, a key or an answer, the address or the key source is wrong."""
 
 
 class Disposition(Enum):
@@ -62,7 +62,7 @@ class Disposition(Enum):
 
 @define
 class PendingRow:
-    """One reference of the stream that has no outcome yet."""
+    """One reference of the stream, without an outcome so far."""
 
     index: int
     reference: str
@@ -89,7 +89,7 @@ class Deferral:
         self.is_reached = True
 
     def passes(self, error: errors.PayClientError) -> int:
-        """Return the number of failed passes after which *error* is final."""
+        """Return the number of failed passes that make *error* final."""
         is_malformed = isinstance(error, errors.UnexpectedResponseError) and error.is_about_reference
         return self.malformed_passes if is_malformed else PASSES
 
@@ -395,9 +395,9 @@ class Stream:
 
     async def _ask_known(self, row: PendingRow, error: errors.PayClientError) -> None:
         """Look up a known-good reference if no other row can show whether the service answers, or has been reached."""
-        # Otherwise a bad row would look like an outage if it is the last one, comes before a gap in the input, or holds
-        # the input up, and bad first rows would look like a wrong address. A row with a single pass is not retried to
-        # find out.
+        # Otherwise a bad row would look like an outage if it is the last one, stands before a gap in the input or
+        # delays it, and bad first rows would look like a wrong address. A row with a single pass is not retried to find
+        # out.
         is_due = bool(self._deferred) and self._deferred[0][0] <= self._clock.now()
         is_held_up = is_due or len(self._deferred) + self._asking >= self._concurrency * _DEFERRED_PER_WORKER
         is_dry = self._is_exhausted or self._is_reading or is_held_up or self._deferral.passes(error) == 1

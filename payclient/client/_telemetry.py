@@ -12,12 +12,12 @@ from payclient.protocol import Returnable
 @frozen(kw_only=True)
 class Attempt:
     """
-    One HTTP exchange, for logs, metrics and traces. It holds no key and no payload.
+    One HTTP exchange, for logs, metrics and traces. It contains neither key nor payload.
 
     Attributes:
         reference: The requested reference.
         number: 1 for the first attempt of its lookup.
-        status: The HTTP status, or None when no response came.
+        status: The HTTP status. None without a response.
         seconds: From the start of the request to the end of the body.
         error: Name of the error class, `cancelled`, or None when the attempt gave a transaction. Also the name
             of a deadline or an outage that ended the lookup and the attempt.
@@ -45,17 +45,18 @@ class Stats(Returnable):
 
     Attributes:
         lookups: Lookups started. Those of the same reference at the same time count once.
-        attempts: HTTP exchanges made.
+        attempts: HTTP exchanges started.
         retries: Attempts after the first of their lookup.
         throttled: Attempts that the service throttled (usually 429).
         in_flight: Attempts in flight now.
         limit: Attempts that the limiter allows in flight now.
         paused_seconds: Seconds left of the pause that the service asked for. 0 without one.
         refused: Lookups that were refused in an outage.
-        outage_seconds: For how long the outage was observed. 0 without one, or it is no longer known to go on.
+        outage_seconds: For how long the outage was observed. 0 without one, or if the last evidence of it is too old.
         last_failure: Class and text of the last failed attempt since the last response. "" without one.
         waiting: Lookups that wait for their turn now.
-        is_overloaded: Whether more lookups come than can be answered: some have waited for seconds without a break.
+        is_overloaded: Whether there are more lookups than can be answered: some have waited for seconds without a
+            break.
         asked_ago: Seconds since the last attempt was sent. None without one.
         answered_ago: Seconds since the service answered last, with any answer. None if it never did.
     """
@@ -79,7 +80,7 @@ class Stats(Returnable):
 
     @property
     def is_ready(self) -> bool:
-        """Whether a lookup that is made now may be sent: there is no outage, and no pause."""
+        """Whether a lookup may be sent now: neither an outage nor a pause is on."""
         return not (self.outage_seconds or self.paused_seconds)
 
 

@@ -55,11 +55,11 @@ def _to_messages(messages: Iterable[str]) -> tuple[str, ...]:
 def _to_network(options: Mapping[str, object] | Iterable[tuple[str, object]]) -> tuple[tuple[str, object], ...]:
     given = {name: _to_text(value) for name, value in dict(options).items()}
     if "@" in str(given.get("proxy")):
-        message = "network must not hold a password: workers take the proxy from their PAYCLIENT_PROXY or HTTPS_PROXY"
+        message = "network must not contain a password: workers take it from their PAYCLIENT_PROXY or HTTPS_PROXY"
         raise ConfigurationError(message)
     is_known = given.keys() <= {*options_of("network")}
     if not is_known or not all(isinstance(value, str | bool | float | None) for value in given.values()):
-        raise ConfigurationError("network must hold options of AsyncClient that are text, numbers, True or False")
+        raise ConfigurationError("network may only have options of AsyncClient that are text, numbers, True or False")
     return tuple(sorted((name, value) for name, value in given.items() if value is not None))
 
 
@@ -101,9 +101,9 @@ class LookupSpec:
     """
     The instructions for a worker that looks references up.
 
-    Options that are not given come from the environment of the process that makes the specification, as with
-    `AsyncClient`. Only the key is read by each worker. A specification can be pickled, compared, hashed and printed.
-    It contains no secret.
+    Options that are not given are read from the environment where the specification is created, as with `AsyncClient`.
+    Only the key is read by each worker. A specification can be pickled, compared, hashed and printed. It contains no
+    secret.
 
     Attributes:
         base_url: Address of the service. `PAYCLIENT_BASE_URL` if not given.
@@ -122,11 +122,11 @@ class LookupSpec:
         deadline: Seconds for one lookup, queueing excluded. None for no bound other than the attempts.
         retry: When to ask again. None for never.
         not_found_messages: Whole messages that mean "no such transaction" at this service, as with `AsyncClient`.
-        application: Name and version of your job, such as `ledger/1.2`. Comes first in the `User-Agent`.
+        application: Name and version of your job, such as `ledger/1.2`. First in the `User-Agent`.
         network: The way to the service, as with `AsyncClient`: any of `proxy`, `trust_env`, `ca_file`, `client_cert`,
             `client_key`, `connect_timeout` and `keepalive`. The files are the worker's. A proxy's
             password is not among them: the worker takes it from its `PAYCLIENT_PROXY` or `HTTPS_PROXY`.
-        stall_timeout: Seconds without any answer after which a worker gives up.
+        stall_timeout: Seconds without an answer until a worker gives up.
         window: Rows in flight below which the next batch is read.
 
     Raises:
@@ -187,7 +187,7 @@ def key_of(spec: LookupSpec) -> str:
     """Return the API key of this worker. Do not keep it in a variable."""
     if spec.key_file is None:
         if not os.environ.get(spec.key_variable, "").strip():
-            raise ConfigurationError(f"no API key: this worker has no environment variable {spec.key_variable}")
+            raise ConfigurationError(f"no API key: this worker lacks the environment variable {spec.key_variable}")
         return os.environ[spec.key_variable]
     try:
         return client.read_key_file(spec.key_file)

@@ -12,7 +12,7 @@ Design rules:
   their state. The threads exchange whole batches, never single rows.
 - The next batch is read while slow rows of earlier batches are in flight.
 - A reference is looked up once for all rows and batches of the window.
-- Backpressure: the number of rows held is bounded, and the source is read only as the results are.
+- Backpressure: the number of rows in memory is bounded, and the source is read only as the results are.
 """
 
 import asyncio
@@ -96,7 +96,7 @@ def lookup_batches(batches: Iterable[_RecordBatch], spec: LookupSpec) -> Iterato
         A row with transient failures delays the rows after it by some minutes at most.
 
     Raises:
-        ConfigurationError: When the worker has no key, or the columns do not fit *spec*.
+        ConfigurationError: When the worker's key is missing, or the columns do not fit *spec*.
         PayClientError: When no further lookup can succeed, such as `AuthenticationError`. Batches answered before are
             yielded first.
     """
@@ -138,7 +138,7 @@ def _results(
 
     def to_batch(batch: _RecordBatch) -> Batch:
         if not batch.schema.equals(first.schema):
-            problem = f"the batches must have one schema; after {first.schema.names} came {batch.schema.names}"
+            problem = f"the batches must have one schema; {first.schema.names} is followed by {batch.schema.names}"
             raise ConfigurationError(f"{problem}, or other types")
         return kernel.read(batch)
 
@@ -335,7 +335,7 @@ def _finding(finding: reconcile.Finding) -> tuple[str | None, ...]:
 
 
 _HELD_WINDOWS = 4
-"""Windows of rows held at most, while the first batch waits for a slow row and later rows are answered."""
+"""Maximum of rows in memory, in windows, while the first batch waits for a slow row and later rows are answered."""
 
 _WANTED: Final = object()
 """A step of a window: it takes another batch."""
@@ -346,7 +346,7 @@ _CLOSE_SECONDS: Final = 2.0
 """Seconds that the exit of the process waits for connections to close."""
 
 _registries: Final[dict[int, tuple[threading.Lock, dict[LookupSpec, LoopThread]]]] = {}
-"""The clients of each process. The lock is per process, too, because a fork may have copied one that is held."""
+"""The clients of each process. The lock is per process, too, because a fork may have copied a locked one."""
 
 
 def background_client(spec: LookupSpec) -> LoopThread:
@@ -378,8 +378,7 @@ def _close_all() -> None:
 class Batch:
     """Rows that are read and returned together."""
 
-    # `payload` is the owner's data. `references` has each once. `entries`, by reference, is empty if nothing is
-    # compared.
+    # `payload` is the owner's data. `references` has each once. `entries`, by reference, is empty without a comparison.
 
     payload: Any
     rows: int

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-try:  # imported by name, so types can be checked where Ray, which is large, is not installed
+try:  # imported by name, so types can be checked without Ray, which is large
     _ray: Any = import_module("ray")
     _data: Any = import_module("ray.data")
 except ModuleNotFoundError as _missing:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-try:  # imported by name, so types can be checked where PySpark, which is large, is not installed
+try:  # imported by name, so types can be checked without PySpark, which is large
     _types: Any = import_module("pyspark.sql.types")
     _of_arrow: Any = import_module("pyspark.sql.pandas.types")
 except ModuleNotFoundError as _missing:

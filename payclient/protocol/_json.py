@@ -64,7 +64,7 @@ def kind(value: object) -> str:
 
 
 def named(name: str) -> str:
-    """Quote *name*, or say its length: a truncated one could end in a part of a secret too short to be redacted."""
+    """Quote *name*, or give its length: a truncated one could end in a part of a secret too short to be redacted."""
     return repr(name) if len(name) <= 40 else f"of {len(name)} characters"
 
 

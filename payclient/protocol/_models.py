@@ -97,8 +97,7 @@ class Request:
         body: The bytes to send.
         authorization: Returns the value of the `Authorization` header. It is a function, so that the
             key is in no printable value: call it while writing the headers.
-        needs_fresh_connection: Send it over a new connection, on which no other response can be
-            outstanding.
+        needs_fresh_connection: Send it over a new connection: no other response can be outstanding there.
         on_late: Called with the response if it arrives after the caller has left.
 
     Source:
@@ -153,7 +152,7 @@ def missing_amount(amount: int, fee: int | None, received: int | None) -> int:
     due = amount - (fee or 0)
     if received is None or received >= due:
         return 0
-    # Without a known fee, only a payment of nothing is certainly too little.
+    # If the fee is unknown, only a payment of 0 is certainly too little.
     return due - received if fee is not None or received <= 0 < due else 0
 
 

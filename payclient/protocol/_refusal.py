@@ -195,7 +195,7 @@ _KEPT_HEADERS = frozenset(
 )
 _RATE_LIMITED_PAGE = re.compile(r"error code:\s*1015|you are being rate limited", re.IGNORECASE)
 _CERTIFICATE_PAGE = re.compile(r"no required ssl certificate was sent|the ssl certificate error", re.IGNORECASE)
-"""The answers of nginx to a client without a certificate, or with one that it does not accept."""
+"""The answers of nginx to a client whose certificate is missing or not accepted."""
 _NEEDS_CERTIFICATE = "the service wants a client certificate that it accepts: pass client_cert and client_key"
 _CHALLENGED = "a gateway in front of the service challenges this client"
 """As browsers are, when there are too many requests: about load, not about the caller."""
@@ -326,7 +326,7 @@ def _error_for(
         (status == 403 and "cf-mitigated" in response.headers, errors.ServiceError, _CHALLENGED),
         (status == 403, errors.PermissionDeniedError, f"access denied{then}{_WHY_DENIED}"),
         (status in (408, 425) or status // 100 == 5, errors.ServiceError, f"the service cannot answer now{then}"),
-        # Neither has a reason
+        # Both without a reason
         (is_envelope and status == 404, errors.UnexpectedResponseError, f"{_UNKNOWN_WORDS}: {found}"),
         (is_envelope or (is_declined and words), errors.RejectedError, f"the service declined: {found}"),
         (True, errors.UnexpectedResponseError, ""),
@@ -335,7 +335,7 @@ def _error_for(
 
 
 def _leaves(value: object, without: Container[str], depth: int = 32, name: str = "") -> Iterator[tuple[str, object]]:
-    """Yield each value in *value* that has no parts, with its name, except what is called one of *without*."""
+    """Yield each value inside *value*, except lists and objects, with its name, and skip the names in *without*."""
     if depth >= 0 and is_object(value):
         for key, inner in value.items():
             if key not in without:

@@ -31,8 +31,8 @@ MAX_REFERENCE_LENGTH = 256
 
 def check_reference(reference: object) -> str:
     """Return *reference* unchanged if it is valid."""
-    # The specification gives no format, so only what no format would allow is refused. Nothing is stripped, because
-    # the response must have exactly the same reference.
+    # The specification gives no format, so only what no format would allow is refused. The response must have exactly
+    # the same reference, so it is not stripped.
     if not isinstance(reference, str):
         problem = f"must be a string, got {type(reference).__name__}"
     elif (
@@ -123,7 +123,7 @@ def parse_response(
     outcome = _outcome(response, reference, redact, now, not_found_messages)
     if isinstance(outcome, Transaction):
         return outcome
-    raise outcome  # raised here, because the frames of `_outcome` may hold the key in their local variables
+    raise outcome  # raised here, because local variables in the frames of `_outcome` may be the key
 
 
 def _documented(response: Response, reference: str, redact: Callable[[str], str]) -> Transaction | None:

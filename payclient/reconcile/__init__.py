@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from payclient.reconcile.judgement.summary import Total as Total
     from payclient.reconcile.judgement.tally import Tally as Tally
 
-# The rest of what is imported is for packages above, and not public.
+# The other imports are for packages above, and not public.
 __all__ = [
     "STRICT",
     "Accepted",

@@ -141,7 +141,7 @@ else:
     import fcntl
 
     def lock(file: IO[bytes]) -> bool:
-        """Lock *file* while it is open. Return False if another process holds the lock."""
+        """Lock *file* while it is open. Return False if another process has locked it."""
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:  # it is in use, or the file system lacks locks

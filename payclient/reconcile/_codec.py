@@ -1,4 +1,4 @@
-"""Values to JSON and back: one converter, to which a class with another form adds it."""
+"""Values to JSON and back: one converter. A class with another form registers it there."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

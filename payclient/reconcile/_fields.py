@@ -49,7 +49,7 @@ class Field:
 
     @property
     def may_differ(self) -> bool:
-        """Whether the lines of one payment may have other values: one that agrees with the service is enough."""
+        """Whether the lines of one payment may have other values: it is enough if one agrees with the service."""
         return self.cell is not Cell.MONEY and self.name != "status"
 
     @property

@@ -61,7 +61,7 @@ class Progress:
         differences: References whose first lookup differed from the ledger.
         differences_amount: Their total amount in the ledger.
         unresolved: References without an answer in this phase.
-        waiting: Reason for waiting, when nothing is in flight. Empty otherwise.
+        waiting: Reason for waiting without a lookup in flight. Empty otherwise.
     """
 
     phase: Phase
@@ -110,7 +110,7 @@ async def reconcile(  # noqa: PLR0913  one option each, only by name
         canary: A reference that is known to exist. It is looked up first. Finding it makes "not found" credible when
             nothing else is found.
         rules: For the judgement of differences.
-        stall_timeout: Seconds without any answer after which the run ends.
+        stall_timeout: Seconds without an answer until the run ends.
         confirm_after: Minimum seconds between a first answer that differs and the second lookup.
         stop: When set, no new lookup starts. Those in flight finish, and the run ends.
         clock: Returns the time of each answer. Aware.

@@ -41,7 +41,7 @@ JOURNAL = "journal.sqlite"
 _NEEDED = ("summary.json", report_rows.ROWS)
 _UNFINISHED = frozenset({Bucket.BREAK, Bucket.OPEN, Bucket.UNRESOLVED})
 _LEFT, _STATE = "left", "state"
-"""Marks of what is kept: a row that matched and that the ledger has lost since, and only a state, empty if paid."""
+"""Marks of kept records: a row that matched and that the ledger has lost since, and only a state, empty if paid."""
 _WHO = {"base_url": "address", "environment": "environment", "key_fingerprint": "key fingerprint"}
 
 
@@ -181,11 +181,11 @@ def open_past_run(folder: Path) -> PastRun:
         The run, for `RunDiff`.
 
     Raises:
-        PastRunError: When there is no report, a file of it was changed, or its run has not ended.
+        PastRunError: When the report is missing, a file of it was changed, or its run has not ended.
     """
     # The work list may be edited or missing, because it is never read.
     if not folder.is_dir():
-        raise PastRunError(f"there is no report at {folder}")
+        raise PastRunError(f"no report found at {folder}")
     problems = {each.file: each.what for each in verify(folder)}
     edited = problems.pop(WORK_LIST, "")
     if problem := _problem(folder, problems):
@@ -388,7 +388,7 @@ class RunDiff:
 
     @property
     def is_reversed(self) -> bool:
-        """Whether all answers of the later run came before the earlier run's."""
+        """Whether all answers of the later run are older than the earlier run's."""
         ended, began = self.later.note.last_observed_at, self.earlier.first_observed_at
         return ended is not None and began is not None and ended < began
 

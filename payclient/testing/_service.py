@@ -1,4 +1,4 @@
-"""The fake payment service: an ASGI application with transactions in memory, its replies and what they assume."""
+"""The fake payment service: an ASGI application with transactions in memory, its replies and their assumptions."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ FIELDS = tuple(Fields.__annotations__)
 def transaction(**fields: Unpack[Fields]) -> dict[str, Any]:
     """Return the `data` object of an answer, as `FakeService.add` stores it."""
     if unknown := sorted(fields.keys() - Fields.__annotations__.keys()):
-        raise TypeError(f"a transaction has no field {', '.join(unknown)}; it has {', '.join(FIELDS)}")
+        raise TypeError(f"unknown field of a transaction: {', '.join(unknown)}; it has {', '.join(FIELDS)}")
     reference = fields.get("reference", REFERENCE)
     amount = fields.get("amount", 15000)
     check_type(amount, int, "amount must be an int")
@@ -133,8 +133,8 @@ class Reply:
         status: HTTP status.
         headers: Added to, or replacing, `content-type: application/json`.
         body: Bytes and text are sent unchanged, objects and lists as JSON. A function gets the normal
-            answer and returns the value to send. None is the transaction if the status is 200, and
-            otherwise a failure envelope with the reason phrase of the status.
+            answer and returns the value to send. None sends the transaction if the status is 200, and otherwise a
+            failure envelope with the reason phrase of the status.
         delay: Additional seconds until it is sent, on top of the service's latency.
         never_responds: Whether no reply is sent. The request stays in flight until its client gives up.
     """
@@ -189,7 +189,7 @@ class Assumptions:
         wrong_content_type: The content type is not JSON.
         unreadable_body: The body is not a JSON object.
         no_reference: The object's `reference` is missing, or not text.
-        unknown_reference: There is no transaction with that reference.
+        unknown_reference: No transaction has that reference.
         throttled: A limit is reached. `Retry-After` is added if the limit has one.
 
     Source:
@@ -319,8 +319,8 @@ class FakeService:
 
     It follows the specification. Where that is silent, above all for failures, it follows
     `assumptions`. It runs in process, `httpx.ASGITransport(app=service)`, or behind a server,
-    `serve(service)`. Time is the event loop's clock, and randomness comes from a seed, so the same
-    requests in the same order get the same answers.
+    `serve(service)`. Time is the event loop's clock, and randomness is seeded, so the same requests in the same order
+    get the same answers.
 
     A request is checked against, in this order: path, method and headers; its body; the script of its
     reference. Otherwise it gets its transaction.
@@ -369,7 +369,7 @@ class FakeService:
             The stored transaction itself. Changing it changes later answers.
 
         Raises:
-            TypeError: When a field is not one of the ten, or *becomes* has no pairs of seconds and a status.
+            TypeError: When a field is not one of the ten, or *becomes* isn't pairs of seconds and a status.
         """
         becoming = Becoming(becomes, self._advanced)
         fields.setdefault("reference", f"T{len(self._transactions) + 1:010d}FAKE")

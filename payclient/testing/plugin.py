@@ -31,8 +31,8 @@ def pay_client(pay_service: FakeService) -> AsyncClient:
 
     It retries without waiting, and gives up after 0.9 s, so that a test of a time-out is quick. The
     fixture is not asynchronous, so it works with any plugin that runs asynchronous tests on asyncio,
-    and each test gets a client for its own event loop. It need not be closed: it has no sockets and
-    no tasks.
+    and each test gets a client for its own event loop. It need not be closed, because it opens no sockets and starts no
+    tasks.
     """
     import httpx  # noqa: PLC0415
 

@@ -44,7 +44,7 @@ def answered(reference: str | None, *replies: Reply, **fields: object) -> respx.
         fields: Fields of the transaction.
 
     Raises:
-        ValueError: When there is no reply.
+        ValueError: Without a reply.
     """
     if not replies:
         raise ValueError("a route needs at least one reply")

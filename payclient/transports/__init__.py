@@ -24,7 +24,7 @@ __all__ = ["HttpxTransport", "Request", "Response", "Transport"]
 
 _HOME = {"payclient.transports._client": ("HttpxTransport",), "payclient.protocol": ("Request", "Response")}
 _ROOMS = ("_failures", "_network")
-"""In which the other names are searched. None of them imports httpx."""
+"""Searched for the other names. They do not import httpx."""
 
 if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there
     __getattr__, __dir__ = load_at_first_use(__name__, _HOME, _ROOMS)

@@ -32,7 +32,7 @@ _STREAM = "payclient.stream"
 _BODY = "payclient.body"
 """Response extension: the body, and whether it was truncated."""
 _LOOKUP = "payclient.lookup"
-"""Request extension: the `Request` that the library's was made of, and the pool that it is sent over."""
+"""Request extension: our `Request`, and the pool that it is sent over."""
 _RESPONSE = "payclient.response"
 """Response extension: the `Response` as payclient's connection returned it."""
 
@@ -57,9 +57,9 @@ class _Freshness(UserDict[str, float | None]):
     """
     Detects whether a response may belong to another request, by the public extensions of httpx.
 
-    Over httpcore's connections, `trace` tells a new connection from a reused one. A mock or an application in memory
-    exposes no connection and reads no time-outs, which are this. A transport that exposes no connection and does read
-    them is unknown.
+    Over httpcore's connections, `trace` distinguishes new connections from reused ones. A mock or an application in
+    memory exposes no connection and reads no time-outs, which are this. A transport that exposes no connection and does
+    read them is unknown.
     """
 
     def __init__(self, *, is_required: bool) -> None:
@@ -132,7 +132,7 @@ class HttpxClientTransport:
         try:
             return await self._client.send(native, stream=True, auth=None, follow_redirects=False)
         except self._library.HTTPStatusError as error:  # a hook called `raise_for_status`
-            if error.request is not native:  # but for another request, which the hook has made
+            if error.request is not native:  # but for another request, which the hook has sent
                 raise
             return error.response
 
@@ -266,7 +266,7 @@ async def _exchange(
         failure = without_library_frames(error)
     else:
         ours, stream = head.extensions.get(_RESPONSE), head.extensions.get("network_stream")
-        # A test tool may have made it instead of our own transport.
+        # It may be a test tool's, not our own transport's.
         known = (ours.connection, ours.is_fresh) if isinstance(ours, Response) else (stream, is_fresh(head))
         return Response(head.status_code, dict(head.headers.items()), body, is_truncated, *known)
     raise failure  # outside the handler, so that it isn't linked to httpx's frames and the request

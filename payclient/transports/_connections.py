@@ -41,8 +41,8 @@ def default_context(ca_file: str | None = None) -> ssl.SSLContext:
 class TlsSession:
     """The client side of a TLS connection without I/O: received bytes in, bytes to send out."""
 
-    # asyncio's own TLS transport is made for any protocol, and takes twice as long per message as the encryption. This
-    # one relies on messages being small and sent at once.
+    # asyncio's own TLS transport serves any protocol, and takes twice as long per message as the encryption. This one
+    # relies on messages being small and sent at once.
 
     def __init__(self, context: ssl.SSLContext, host: str) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -103,14 +103,14 @@ class Connection(asyncio.BufferedProtocol):
     Its states:
 
     1.  *Opening*: from the constructor to `connection_made`. Nothing can be sent.
-    2.  *Idle*: `is_usable`. A byte that comes now is unsolicited and closes the connection, because each later response
+    2.  *Idle*: `is_usable`. A byte received now is unsolicited and closes the connection, because each later response
         would be matched to the wrong request. The event loop may not have read it yet, so the pool asks `unread` too.
     3.  *Exchange*: from `exchange` until its future is done. A complete response leads back to *idle*, if the parser
         finds that the next one cannot be confused with it. Anything else leads to *closed*.
     4.  *Closed*: `abort` was called, or the peer has closed. `closed` is done when the event loop has noticed. The
         future of `exchange` gets a `BrokenError` with the reason.
 
-    A cancelled exchange does not end the state, because the response may still come: its caller calls `read_on` or
+    A cancelled exchange does not end the state, because the response may still arrive: its caller calls `read_on` or
     `abort`.
     """
 
@@ -161,7 +161,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._response
 
     def is_silent_since(self, began: float) -> bool:
-        """Return whether nothing was received in an exchange that *began* more than a second ago."""
+        """Return whether an exchange that *began* more than a second ago has not received a byte."""
         return self._parser.is_awaited and not self._parser.received and self.now() - began > _MAX_SILENCE
 
     def abort(self) -> None:
@@ -187,7 +187,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._readable is not None:
             self._readable.register(transport.get_extra_info("socket"), select.POLLIN)
         self.is_usable = True
-        if self.tls is not None:  # something may have come behind the handshake
+        if self.tls is not None:  # bytes may have arrived behind the handshake
             self._feed_decrypted(self.tls)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  the shape that asyncio calls
@@ -215,8 +215,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _read_rest(self, transport: asyncio.Transport) -> None:
         """Read the unread bytes of a lost connection."""
-        # When a write fails, asyncio closes the connection without reading. What was not read may hold the reason: in
-        # TLS 1.3, the alert of a service that demands a client certificate comes while the request is sent.
+        # When a write fails, asyncio closes the connection without reading. The unread bytes may give the reason: in
+        # TLS 1.3, a service that demands a client certificate sends its alert during the request.
         lost: Any = transport.get_extra_info("socket")
         with suppress(OSError, TypeError), lost.dup() as own:  # uvloop's cannot be duplicated
             while data := own.recv(_BUFFER):
@@ -241,7 +241,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _feed(self, data: bytes | memoryview) -> None:
         if not self._parser.is_awaited:
-            self._close_reason = "unsolicited bytes came"
+            self._close_reason = "unsolicited bytes arrived"
             self.abort()
             return
         try:
@@ -314,7 +314,7 @@ class Dialer:
             reason = TimeoutError(f"no answer within {self._timeout:g} s") if is_late else error
             failure: PayClientError = not_connected(reason, origin, progress, is_late=is_late)
         except RuntimeError as error:  # Python or its event loop is about to end, and starts no thread
-            failure = ClientClosedError(f"no new connection can be made: {error}")
+            failure = ClientClosedError(f"no new connection can be opened: {error}")
         if is_blocked:  # the connection may exist by now: a late timer decides nothing
             return await self.dial(origin, self.progress())
         raise failure
@@ -402,7 +402,7 @@ async def _secure(opened: socket.socket, tls: TlsSession) -> None:
     loop = asyncio.get_running_loop()
     while not tls.is_established:
         message = tls.handshake()
-        with suppress(ConnectionError):  # the reason may have come before
+        with suppress(ConnectionError):  # the reason may have arrived before
             await loop.sock_sendall(opened, message)
         if not tls.is_established:
             if not (data := await loop.sock_recv(opened, _BUFFER)):
@@ -431,10 +431,11 @@ _CLOSED = "the transport has been closed"
 class Pool:
     """The connections to one host."""
 
-    # The most recently used one is taken first, and no more are kept than were wanted at once. An exchange that finds
-    # none idle has one made, but takes another that is given back before. The new one is kept for the next exchange.
-    # A NAT or a failover drops idle connections without a word, and all at once. So while a reused one is silent for
-    # longer than a second, connections idle before its exchange began are not used. If it ends so, they are closed.
+    # The most recently used one is taken first, and no more are kept than were wanted at once. If none is idle, an
+    # exchange has a new one opened, but takes another that is given back before. The new one is kept for the next
+    # exchange. A NAT or a failover drops idle connections without a word, and all at once. So while a reused one is
+    # silent for longer than a second, connections idle before its exchange began are not used. If it ends so, they are
+    # closed.
 
     def __init__(self, origin: Origin, keepalive: float) -> None:
         self.origin = origin
@@ -455,7 +456,7 @@ class Pool:
         self._max_wanted += self._in_use > self._max_wanted
 
     async def open(self, dialer: Dialer, *, needs_fresh: bool) -> Connection:
-        """Return a new connection, or, unless it has to be new, one that is given back before."""
+        """Return a new connection, or, unless it has to be new, another that is given back before."""
         progress = dialer.progress()
         waiting: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
         dial = asyncio.create_task(self._dial(dialer, progress, waiting), name="payclient-dial")
@@ -520,7 +521,7 @@ class Pool:
         return None
 
     def give_back(self, connection: Connection) -> None:
-        """Keep a connection for the next exchange, if there can be one. Close those that are idle without need."""
+        """Keep a usable connection for the next exchange. Close idle ones that are not needed."""
         began = self._reused.pop(connection, None)
         self._in_use -= 1
         if not connection.is_usable or self.is_closed:

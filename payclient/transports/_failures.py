@@ -143,7 +143,7 @@ def translated(error: Exception, origin: Origin, *, library: Any, answered: bool
         return errors.ConfigurationError(f"the http_client cannot send this request: {reason_of(error)}")
     progress = progress_of(error)
     if isinstance(error, library.PoolTimeout):
-        message = f"the http_client had no free connection to {origin}: raise its limits or lower max_concurrency"
+        message = f"the http_client uses all its connections to {origin}: raise its limits or lower max_concurrency"
         return errors.ConnectionFailedError(message, sent="no")
     if isinstance(error, (library.ConnectError, library.ConnectTimeout, library.ProxyError)):
         return not_connected(error, origin, progress, is_late=isinstance(error, library.ConnectTimeout))

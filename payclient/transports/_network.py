@@ -23,9 +23,9 @@ class Transport(Protocol):
     """
     Sends one request and returns one response.
 
-    A transport follows no redirect, keeps no cookie, decodes no body, and never sends a request that
-    the service may have received a second time. The client does all that. Many tasks of one event
-    loop may call it at once. The client limits how many. The code that creates a transport closes it.
+    A transport follows no redirect, keeps no cookie, decodes no body, and never sends a request that the service may
+    have received a second time. All of this is the client's work. Many tasks of one event loop may call it at once. The
+    client limits how many. The code that creates a transport closes it.
 
     It may also have `async def discard(response)`, which closes the connection of *response*. It is
     called when the responses on that connection may be out of step.
@@ -200,7 +200,7 @@ def _environment_proxy(url: SplitResult, *, trust_env: bool) -> Proxy | None:
 def make_transport(
     given: Transport | str | None = None, http_client: HttpClient | None = None, *, network: Network | None = None
 ) -> Transport:
-    """Return the transport that a name means, the caller's own one, or one that sends through *http_client*."""
+    """Return the transport of this name, the caller's own, or a new one that sends through *http_client*."""
     if http_client is not None:
         if given is not None:
             raise ConfigurationError("pass a transport or an http_client, not both")

@@ -115,7 +115,7 @@ _MAX_BYTES = 2 * BODY_LIMIT
 _MAX_HEAD = 100 * 1024
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _BLANKS_AFTER_CHUNKED = re.compile(rb"(?im)^(transfer-encoding:[ \t]*chunked)[ \t]+(?=\r?$)")
-"""White space that RFC 9110 allows, and with which llhttp does not recognise the coding."""
+"""White space that RFC 9110 allows. llhttp does not recognise the coding with it."""
 _BODILESS = (204, 304)
 _MAX_REMEMBERED = 16
 """Maximum of heads that one connection remembers in turn. A service may write a new one each time."""
@@ -171,9 +171,9 @@ class ResponseParser:
                 data = _BLANKS_AFTER_CHUNKED.sub(rb"\1", head)
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._fail(f"what came is not HTTP ({error})")
+            self._fail(f"the response is not HTTP ({error})")
         if self.received > _MAX_BYTES:
-            self._fail(f"more than {_MAX_BYTES} bytes came")
+            self._fail(f"a response of more than {_MAX_BYTES} bytes")
         if self._response_is_over:
             response = self._finish()
             if is_first and self.is_reusable and self._remembered < _MAX_REMEMBERED:
@@ -196,7 +196,7 @@ class ResponseParser:
         """Notice a second response after the requested one."""
         if self._response_is_over:
             self.is_reusable = False
-            self._problem = self._problem or "a second response came"
+            self._problem = self._problem or "a second response"
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Store a header. The values of a repeated one are joined by a comma."""
@@ -204,9 +204,9 @@ class ResponseParser:
             return  # a trailer, or of a second response
         self._size += len(name) + len(value)
         if self._size > _MAX_HEAD:
-            self._fail(f"headers of more than {_MAX_HEAD} bytes came")
+            self._fail(f"headers of more than {_MAX_HEAD} bytes")
         elif _CONTROL.search(value):
-            self._fail("a header with a control character came")
+            self._fail("a header with a control character")
         self.raw_headers.append((name, value))
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         known = self._headers.get(key)
@@ -218,7 +218,7 @@ class ResponseParser:
             return
         self._status_code = self._parser.get_status_code()
         if self._status_code < 100:
-            self._fail(f"an answer with status {self._status_code:03} came")
+            self._fail(f"an answer with status {self._status_code:03}")
         if self._status_code < 200:
             self._headers, self.raw_headers = {}, []
             return
@@ -227,12 +227,12 @@ class ResponseParser:
         coding = self._headers.get("transfer-encoding", "").strip(" ").lower()
         self._chunked = bool(coding)
         if coding not in ("", "chunked"):
-            self._fail("an unknown transfer coding came")
+            self._fail("an unknown transfer coding")
 
     def on_body(self, body: bytes) -> None:
         """Store a part of the body, up to the limit."""
         if not self.has_head:
-            self._fail("a body in an interim answer came")
+            self._fail("a body in an interim answer")
         if self._response_is_over or self._problem:
             return
         self._parts.append(body)

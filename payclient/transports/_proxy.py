@@ -28,7 +28,7 @@ class Origin:
         return cls(parts.scheme, parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme])
 
     def __str__(self) -> str:
-        """Return host and port as the `Host` header has them: without a port that the scheme implies."""
+        """Return host and port in the form of the `Host` header: without a port that the scheme implies."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _DEFAULT_PORTS.get(self.scheme) else f"{host}:{self.port}"
 
@@ -132,7 +132,7 @@ def _read(url: object) -> tuple[SplitResult, str]:
         (problem, problem),
         (parts.scheme != "http", f"must be an http:// proxy: payclient can't use one of {parts.scheme}://{advice}"),
         (not parts.hostname, "names no host: it must be like http://host:port"),
-        (is_more, "must not hold a path, a query or a fragment"),
+        (is_more, "must not contain a path, a query or a fragment"),
     )
     found = next((text for holds, text in problems if holds), "")
     return (urlsplit(""), found) if found else (parts, "")

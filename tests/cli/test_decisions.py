@@ -149,7 +149,7 @@ def test_refused(run, first, take, command, tmp_path):
     )
     assert take(path).status == 0
     mailed = path.rename(tmp_path / "mailed.xlsx")
-    assert "there is no report at" in take(mailed, T1="raised with the service").err
+    assert "no report found at" in take(mailed, T1="raised with the service").err
     assert take(mailed, "--folder", str(first)).status == 0
     (first / "breaks.csv").unlink()
     assert (run("second", "--previous", "first").status, (tmp_path / "second").exists()) == (2, False)

@@ -185,7 +185,7 @@ ANSWERS = [
     (Reply(status=302, headers={"Location": "/"}), 3, "HTTP 302", "check --base-url against the URL above"),
     (Reply(status=200, **PAGE), 75, "HTTP 200", "check --base-url against the URL above, and if this network wants"),
     (Reply(status=503), 75, "HTTP 503", "try again later"),
-    (Reply(status=429, headers={"Retry-After": "90"}), 75, "[retry after 90 s]", "come back later, or set --max-rate"),
+    (Reply(status=429, headers={"Retry-After": "90"}), 75, "[retry after 90 s]", "try again later, or set --max-rate"),
     (Reply(status=200, body={"success": True}), 75, "HTTP 200", "ask the service"),
     (Reply(status=422, body={"success": False, "message": "Too old"}), 0, "Too old", "pass the reference of"),
     (Reply(status=401), 3, "the service refuses the API key", "check the key, and whether it is one of this"),
@@ -221,7 +221,7 @@ def test_advice():
     """What to do depends on the step at which a lookup failed, or on who refused it."""
     for error, advice in (
         (errors.PermissionDeniedError("x"), "check the key's rights"),
-        (errors.RateLimitedError("x"), "come back later"),
+        (errors.RateLimitedError("x"), "try again later"),
         (errors.ProxyRefusedError("x", step="proxy"), "check the proxy's address"),
         (errors.ConnectionFailedError("x", step="name"), "check the host"),
         (errors.AttemptTimeoutError("x", step="waiting"), "try again"),

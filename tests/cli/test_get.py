@@ -69,7 +69,7 @@ def test_nothing_found(configured):
     """When none of the references is known, the command that checks key and environment follows."""
     result = configured("get", "NOPE", "NIX", "--environment", "sandbox")
     assert (result.status, result.following) == (1, [["doctor", "--environment", "sandbox"]])
-    assert "payclient: nothing was found: is it the key" in result.err
+    assert "payclient: no transaction was found: is it the key" in result.err
     assert configured("get", "NOPE", "T1").err == ""
 
 

@@ -59,7 +59,7 @@ rejected: 2 rows
 totals rows: 37,000, which would be counted twice
 not used: Catatan: a 1, b 1, c 1, (empty) 1
   use a column that matters with --column FIELD=NAME, or give its words a meaning in [lines.kind] of the
-  rules; ignore one that isn't about the payments with --ignore-column NAME
+  rules; if it isn't about the payments, ignore it with --ignore-column NAME
 """  # noqa: E501  as it is printed
     )
 

@@ -51,16 +51,16 @@ SAID = {
     "get - references": ("T1         Paid", (), "T1\nT2\n"),
     "get - letters": ("ABC", ("doctor",), "ABC, D\n"),
     "decisions 20 --by ana": ("0 decisions taken into 20/decisions.jsonl", ("rejudge 20 --out 20-rejudged",)),
-    "decisions other/report.xlsx --by ana": ("there is no report at other", None),
-    "explain 20 t1": ("no row with the reference t1", ("explain 20 T1",)),
-    "explain 20 T9": ("no row with the reference T9", ("show 20",)),
+    "decisions other/report.xlsx --by ana": ("no report found at other", None),
+    "explain 20 t1": ("the reference t1 is not in the ledger", ("explain 20 T1",)),
+    "explain 20 T9": ("the reference T9 is not in the ledger", ("show 20",)),
     "rejudge 20 --out new --assume-status paid": ("no status is assumed, because a column is used as the status", None),
     "reconcile ledger.csv --out 20/new --previous 20": (
         "--out must be another folder than 20, the previous run, which is not changed",
         ("reconcile ledger.csv --previous 20 --out 20-2",),
     ),
     "reconcile . --out new --previous .": ("--out must be another folder than .", None),
-    "show 20/report.html": ("there is no report at 20/report.html", ("show 20",)),
+    "show 20/report.html": ("no report found at 20/report.html", ("show 20",)),
     "reconcile word.csv --out met --rules word.toml": (
         "belongs to another run: its rules: statuses",
         ("rejudge met --rules word.toml --out met-rejudged",),
@@ -97,7 +97,7 @@ def test_german(configured, tmp_path, monkeypatch):
     assert said == [
         (
             "payclient: no column is called reference: the columns are 'Zahlungen November 2026'; "
-            "row 4 has such columns; then the column 'Betrag brutto' holds what looks like money and is not used "
+            "row 4 has such columns; then the column 'Betrag brutto' looks like money and is not used "
             "(and so is 'Auszahlung'): "
             "the amount is what the customer paid; --ignore-column NAME leaves a column out\n"
             "Next: payclient ledger zahlungen.xlsx --header-row 4 --column 'amount=Betrag brutto'\n"

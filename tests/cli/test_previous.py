@@ -78,9 +78,9 @@ REFUSED = {
     "--previous 20 --reuse often": "--reuse must be a duration such as 10 (seconds), 90s, 5m, 36h or 3d, got 'often'",
     "--previous out": "--out must be another folder than out, the previous run, which is not changed",
     "--previous 20 --out 20/21": "--out must be another folder than 20",
-    "--previous none": "there is no report at none",
+    "--previous none": "no report found at none",
     "--previous 20 --environment live": "but this run has 'http",
-    "--decisions none": "there is no report at none",
+    "--decisions none": "no report found at none",
 }
 
 

@@ -144,7 +144,7 @@ REFUSED = [
     (
         "--column amuont=Betrag",
         *GOOD,
-        "the ledger cannot be read like this: columns: there is no field 'amuont' (did you mean 'amount'?): ",
+        "the ledger cannot be read like this: columns: unknown field 'amuont' (did you mean 'amount'?): ",
     ),
     ("--column betrag=amount", *GOOD, "payclient: --column takes the field first: --column amount=betrag"),
     ("--column amount=A --column amount=B", *GOOD, "payclient: --column was given twice for amount: 'A' and 'B'"),
@@ -190,7 +190,7 @@ def test_unusable_arguments(configured, tmp_path, subtests):
     for arguments, message in [
         (("no-such-file",), "no-such-file cannot be opened: No such file or directory\n"),
         (("--jsn",), "unknown option --jsn"),
-        (("-", "--api-key-file", "-"), "standard input holds either the ledger or the key\n"),
+        (("-", "--api-key-file", "-"), "standard input is either the ledger or the key\n"),
     ]:
         with subtests.test(arguments=arguments):
             result = configured("reconcile", *arguments, "--out", str(tmp_path), stdin=b"fake-api-key")
@@ -336,10 +336,7 @@ def test_explain(reconcile, command, service):
     ]
     assert ("************0001" in said, "8800000000000001" in said) == (True, False)
     unknown = command("explain", "report", "T9")
-    assert (unknown.status, unknown.out) == (
-        1,
-        "the ledger has no row with the reference T9\nNext: payclient show report\n",
-    )
+    assert (unknown.status, unknown.out) == (1, "the reference T9 is not in the ledger\nNext: payclient show report\n")
 
 
 GERMAN = {"header": "reference;amount;created_at", "lines": ["T1;15.000,00;20.11.2026"]}

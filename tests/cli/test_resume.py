@@ -104,7 +104,7 @@ def test_journal(finished, reconcile, report, command):
     journal.unlink()
     assert command("verify", "report").status == 0
     result = command("report", "nowhere")
-    assert (result.status, result.said) == (2, "payclient: there is no report at nowhere\n")
+    assert (result.status, result.said) == (2, "payclient: no report found at nowhere\n")
     assert not (report.parent / "nowhere").exists()
 
 

@@ -55,7 +55,7 @@ UNUSABLE = {
     "": "Expecting value",
     "[]": "payclient.testing",
     "1": "payclient.testing",
-    '{"colour": "T1"}': "a transaction has no field colour; it has reference, merchant_reff, payment_method, ",
+    '{"colour": "T1"}': "unknown field of a transaction: colour; it has reference, merchant_reff, payment_method, ",
     '{"amount": "much"}': "amount must be an int, got 'much'",
     '{"fee": null}': "fee must be an int, got None",
 }

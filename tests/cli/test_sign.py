@@ -78,5 +78,5 @@ def test_damaged(report, command):
     assert command("sign", "report", "--prepared", "Ana").status == 0
     (report / "breaks.csv").write_text("")
     result = command("sign", "report", "--reviewed", "Budi")
-    assert (result.status, result.out.splitlines()[-1]) == (1, "nothing was signed")
+    assert (result.status, result.out.splitlines()[-1]) == (1, "the report was not signed")
     assert signatures(report) == [("prepared", "Ana")]

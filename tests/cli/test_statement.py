@@ -204,7 +204,7 @@ def test_business_days(reconcile, command, tmp_path):
     result = reconcile(ledger=["reference,amount,created_at", row], lines=[])
     assert "1 break" in result.out.splitlines()[0]
     by_days = ("rejudge", "report", "--settles-within", "2 business days", "--out", "again")
-    assert "business days need time_zone, the zone in which they begin" in command(*by_days).err
+    assert "business days need time_zone, the zone of their beginning" in command(*by_days).err
     result = command(*by_days, "--time-zone", "UTC", "--rules", "calendar.toml")
     assert (result.status, "1 open" in result.out.splitlines()[0]) == (0, True)
     assert "without 1 listed holiday; in the time zone UTC" in (tmp_path / "again" / "report.html").read_text()
@@ -258,7 +258,7 @@ def test_lost_night(night, service, tmp_path):
         if file.name != "journal.sqlite":
             file.unlink()
     alone = night("22", "--statement", "22.csv", "--previous", "20", lines=ledger)
-    assert f"the run in '{tmp_path / '21'}' has no report, so its statement is not known" in alone.err
+    assert f"the run in '{tmp_path / '21'}' did not write its report, so its statement is not known" in alone.err
     assert (alone.status, "not_settled" in alone.out) == (1, True)
     assert night(*lost, lines=ledger).status == 0
     both = night("23", "--statement", "22.csv", "--previous", "21", lines=ledger)

@@ -562,7 +562,7 @@ async def test_after_fork():
     os.close(writing)
     said = os.read(reading, 1000).decode()
     os.close(reading)
-    assert said == "this client cannot be used: it was made in another process: make a client after the fork"
+    assert said == "this client cannot be used: it was created in another process: create a client after the fork"
     await pay.get_transaction("T3")
     await pay.aclose()
 

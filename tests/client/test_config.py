@@ -105,11 +105,11 @@ def test_base_url():
 
 NOT_A_URL = "is not a URL: its host or port cannot be read"
 NO_HOST = "names a host that cannot be one"
-NO_PASSWORD = "must not hold a user name or password"
-NO_QUERY = "must not hold a query or fragment"
+NO_PASSWORD = "must not contain a user name or password"
+NO_QUERY = "must not contain a query or fragment"
 NOT_VISIBLE = "must be visible ASCII without white space"
 NO_SCHEME = "must begin with https://, as in https://pay.example"
-NOT_LOOPBACK = "must begin with https://: plain http is for loopback addresses only"
+NOT_LOOPBACK = "must begin with https://: only a loopback address may have http"
 
 
 REFUSED_URLS = {

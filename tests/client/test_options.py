@@ -175,7 +175,7 @@ def test_refused_for_workers(name):
 @pytest.mark.parametrize("network", [{"prxy": "http://proxy"}, {"ssl_context": None, "keylog": "keys"}])
 def test_unknown_network(network):
     """A specification refuses a network option that no client has, where it is made."""
-    with pytest.raises(ConfigurationError, match="network must hold options of AsyncClient"):
+    with pytest.raises(ConfigurationError, match="network may only have options of AsyncClient"):
         LookupSpec(base_url="https://pay.example", network=network)
 
 

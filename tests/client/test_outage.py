@@ -295,9 +295,7 @@ async def test_overload_names_pause():
         await pay.get_transaction("T0")  # what an answer takes is not known before the first
         first = asyncio.create_task(pay.get_transaction("T1"))
         await asyncio.sleep(0.2)
-        told = (
-            r"time with 1 lookup waiting; the service asked for a pause, of which 2 s remain \(ask again in \d\.\d s\)$"
-        )
+        told = r"time with 1 lookup waiting; the service asked for a pause: 2 s remain \(ask again in \d\.\d s\)$"
         with pytest.raises(OverloadedError, match="^no answer is possible in " + told):
             await pay.get_transaction("T2", deadline=2.35)
         await first

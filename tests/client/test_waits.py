@@ -64,7 +64,7 @@ async def test_terminal_failure_state_and_nothing_else(unless):
     """The error says which reference, what the service stated last, how often it was asked, and what was seen when."""
     transport = timeline({"T1": [(0, "Pending"), (20, "Canceled")]})
     error = await fails(client(transport).wait_for("T1", until=PAID, unless=unless, deadline=900.0), Exception)
-    assert str(error) == "'T1' is 'Canceled', so the awaited status cannot come any more"
+    assert str(error) == "'T1' is 'Canceled', so the awaited status is out of reach"
     assert (error.transaction.reference, error.transaction.status) == ("T1", "Canceled")
     assert error.lookups == len(transport.times())
     assert error.waited == pytest.approx(now())

@@ -57,10 +57,10 @@ def test_refused(subtests):
         ({"keep": "amount"}, "keep must be several different names"),
         ({"keep": ["a", "a"]}, "keep must be several different names"),
         ({"prefix": None}, "prefix must be text"),
-        ({"network": {"proxy": "http://clerk:of-mine@proxy"}}, "network must not hold a password: workers take"),
+        ({"network": {"proxy": "http://clerk:of-mine@proxy"}}, "network must not contain a password: workers take"),
         (
             {"network": {"ssl_context": object()}},
-            "network must hold options of AsyncClient that are text, numbers, True or",
+            "network may only have options of AsyncClient that are text, numbers, True or",
         ),
         ({"stall_timeout": 0}, "stall_timeout must be a number of seconds above 0"),
         ({"window": True}, "window must be an integer of at least 1"),
@@ -97,7 +97,7 @@ def test_key(monkeypatch, tmp_path):
     assert key_of(LookupSpec(base_url=URL, key_variable="PAY_KEY")) == KEY
     assert key_of(LookupSpec(base_url=URL, key_variable="PAY_KEY", key_file=path)) == "a-key-in-a-file"
     monkeypatch.delenv("PAYCLIENT_API_KEY", raising=False)
-    with pytest.raises(ConfigurationError, match="no environment variable PAYCLIENT_API_KEY"):
+    with pytest.raises(ConfigurationError, match="lacks the environment variable PAYCLIENT_API_KEY"):
         key_of(LookupSpec(base_url=URL))
     with pytest.raises(ConfigurationError, match="cannot read the file"):
         key_of(LookupSpec(base_url=URL, key_file=tmp_path / "none"))

@@ -97,7 +97,7 @@ INEXACT = [-1, 101, 0.5, "half", " 5", "1_0", "1e1", "", "0.0000001", Decimal("N
 REFUSED = (
     # What a file can say is refused by the tests of a file, too.
     (Rules, "columns", [{"amount": " "}, {"amount": 1}], "columns.amount must be the name of a column, got "),
-    (Rules, "tolerances", [{"expdate": Tolerance()}], "tolerances: there is no field 'expdate': the fields are "),
+    (Rules, "tolerances", [{"expdate": Tolerance()}], "tolerances: unknown field 'expdate': the fields are "),
     (Rules, "grace", [timedelta(seconds=-1), timedelta(milliseconds=1), 3600], f"grace must be {DURATION}"),
     (Rules, "time_zone", [timezone(timedelta(seconds=1)), 7], f"time_zone must be {ZONE}"),
     (Rules, "accepted", [[ACCEPTED, OTHER, ACCEPTED]], "accepted: underpaid of 'T1' is listed twice"),

@@ -34,5 +34,5 @@ def test_odd_envelope(fields):
 
 def test_unknown_field():
     """A transaction has no other field than the ten."""
-    with pytest.raises(TypeError, match="has no field total"):
+    with pytest.raises(TypeError, match="unknown field of a transaction: total"):
         transaction(total=1)

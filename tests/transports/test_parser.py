@@ -44,7 +44,7 @@ def test_body_of_an_interim_answer():
     parser = ResponseParser()
     parser.begin()
     parser.on_body(b"x")
-    with pytest.raises(MalformedError, match="a body in an interim answer came"):
+    with pytest.raises(MalformedError, match="a body in an interim answer"):
         parser.feed(OK)
 
 

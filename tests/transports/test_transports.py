@@ -220,7 +220,7 @@ async def test_exhausted_pool():
             first = asyncio.create_task(pay.get_transaction("T1"))
             while not server.requests:
                 await asyncio.sleep(0)
-            with pytest.raises(ConnectionFailedError, match="the http_client had no free connection"):
+            with pytest.raises(ConnectionFailedError, match="the http_client uses all its connections"):
                 await pay.get_transaction("T2")
             first.cancel()
             await asyncio.gather(first, return_exceptions=True)

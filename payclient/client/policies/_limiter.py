@@ -3,14 +3,15 @@ The queue of attempts: their order and their times. `Capacity` learns the number
 
 1.  Awaited lookups go before the rows of streams, and those before polls, but after eight grants to others one of those
     behind is next. Rows and polls are first in, first out, and awaited lookups are too, until their queue has stood
-    for fifteen seconds: then the newest is first, because more come than can be answered. A shorter queue loses none.
+    for fifteen seconds: then the newest is first, because there are more than can be answered. A shorter queue loses
+    none.
 2.  A caller with too little time left for an answer gets no slot while others wait.
 3.  A caller who cannot be answered in time is refused at once: by the place in the queue, a pause, and the rate.
 4.  A pause that the service asks for stops all attempts, is never shortened, and is bounded: then one attempt asks.
 5.  `max_rate` is kept by a gap between grants, shortened only to compensate for a late timer. Workers start at random
     offsets.
-6.  A probe of an outage does not queue, and takes no slot of the limit, so it changes nothing for those that queue.
-    It keeps to `max_concurrency`, `max_rate` and pauses. Its failure is not held against the limit.
+6.  A probe of an outage does not queue, and takes no slot of the limit, so it changes nothing for the queue. It keeps
+    to `max_concurrency`, `max_rate` and pauses. Its failure does not count against the limit.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ _MAX_PASSED = 8
 _ROUND_TRIPS = 1.2
 """Mean round trips that a caller has to have left for a slot."""
 _STANDING = 15.0
-"""Seconds for which a queue may stand before the newest is first."""
+"""A queue that has stood for this many seconds serves the newest first."""
 _MAX_LATENESS = 0.01  # seconds. Up to this, a late timer is compensated for
 
 _Answer: TypeAlias = Ticket | Exception
@@ -239,7 +240,7 @@ class Limiter:
         return self._now()
 
     def _opens_at(self, now: float) -> float:
-        """Return the time of the next grant if nothing is released before. `inf` if only a release allows one."""
+        """Return the time of the next grant if no slot is released before. `inf` if only a release allows one."""
         paced_at = self.capacity.opens_at(now)  # after an idle time this lowers the limit
         if (self._probing and self.in_flight >= self._max) or self._in_flight >= self.capacity.limit(now):
             return math.inf

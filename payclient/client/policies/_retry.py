@@ -98,7 +98,7 @@ class RetryPolicy:
 
     Attributes:
         max_attempts: Maximum of attempts that fail, the first included. 1 disables retries. An awaited lookup with a
-            deadline doesn't count those that the service refused for now (429, 503): its time bounds them.
+            deadline doesn't count temporary refusals (429, 503): its time bounds them.
         initial_backoff: Upper bound in seconds of the wait before the second attempt. It doubles
             with each attempt. The wait itself is drawn evenly from 0 to the bound.
         max_backoff: Maximum of the upper bound, in seconds.
@@ -123,9 +123,9 @@ answer_other_words(RetryPolicy, "__init__")
 MAX_PAUSE = 300.0
 """Seconds of a pause that are believed: then one attempt asks whether it is still meant."""
 MAX_OWN_WAIT = 2.0
-"""Seconds up to which a `Retry-After` holds only the request that was refused."""
+"""A `Retry-After` of up to this many seconds delays only the refused request."""
 _MAX_UNCOUNTED = 50
-"""After this many 429s a lookup backs off, or is given up if it has no deadline: others are answered."""
+"""After this many 429s a lookup backs off, or is given up without a deadline: others are answered."""
 
 
 @define

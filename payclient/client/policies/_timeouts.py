@@ -5,8 +5,8 @@ Most time-outs are cancelled before they are due, so each is only an entry in a 
 creates a timer for each, in a heap that is compared in Python and keeps cancelled timers. That would cost a tenth of
 a lookup with the transport `fast`.
 
-A late timer decides nothing: while the event loop was blocked, or the process stopped, responses may have come that
-are not read yet. So it gives the loop the time to read them, once.
+A late timer decides nothing: while the event loop was blocked, or the process stopped, unread responses may have
+arrived. So it gives the loop the time to read them, once.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ from attrs import define, field
 _MIN_INTERVAL = 0.005
 """Seconds between two scans of the time-outs. Otherwise many late time-outs would cause one scan each."""
 _MAX_LATENESS = 0.1
-"""Seconds by which a timer may be late on an event loop that is not blocked."""
+"""A timer that is later than this many seconds means that the event loop was blocked."""
 
 
 class Timed(Protocol):
     def fire(self) -> None:
-        """Called once, when the time has come."""
+        """Called once, at its time."""
 
 
 class Clock:
@@ -59,7 +59,7 @@ class Clock:
     def _schedule(self, when: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._fires_at = max(when, self.now())  # what is over already is not late
+        self._fires_at = max(when, self.now())  # a finished one is not late
         self._timer = self.loop.call_at(when, self._fire)
 
     def _fire(self) -> None:

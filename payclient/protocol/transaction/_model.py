@@ -1,5 +1,5 @@
 """
-A transaction as a frozen value, made of JSON by one hook of cattrs for each field.
+A transaction as a frozen value, read from JSON by one hook of cattrs for each field.
 
 Design rules:
 
@@ -165,7 +165,7 @@ class Returnable:
     _computed: ClassVar[tuple[str, ...]] = ()
     """The properties that are a part of the JSON."""
     _optional: ClassVar[frozenset[str]] = frozenset()
-    """What the JSON of another may lack."""
+    """Names that the JSON of another version may lack."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the result as JSON, with the payment code masked."""
@@ -257,7 +257,7 @@ class Transaction(Returnable):
                 none.
 
         Returns:
-            None if there is no `expdate`.
+            None without `expdate`.
         """
         return None if self.expdate is None else self.expdate.replace(tzinfo=tz)
 
@@ -287,7 +287,7 @@ class Transaction(Returnable):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Transaction:
         """
-        Return the transaction that `as_json` was made from.
+        Return the transaction that `as_json` has turned into *data*.
 
         Args:
             data: The fields, read by the same rules as a response of the service.
@@ -309,7 +309,7 @@ class Transaction(Returnable):
         return {**state, "raw": dict(self.raw), "version": _PICKLE_VERSION}  # a read-only view cannot be pickled
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Queues outlive an update: what another version lacks has its default, and what it has more is left out.
+        # Queues outlive an update: a field that another version lacks gets its default, further fields are left out.
         for attribute in fields(Transaction):
             value: Any = state.get(attribute.name, attribute.default)
             object.__setattr__(self, attribute.name, MappingProxyType(value) if attribute.name == "raw" else value)

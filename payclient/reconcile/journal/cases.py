@@ -247,7 +247,7 @@ _SUMS = (
     WHERE rejected IS NOT NULL AND reference IS NOT NULL GROUP BY reference
     """,
 )
-"""Made again for each reading of the cases: the totals of the rows of one reference."""
+"""Computed for each reading of the cases: the totals of the rows of one reference."""
 
 _OF_REPEATS = """
     FROM repeats JOIN entries ON entries.reference = repeats.reference AND rejected IS NULL
@@ -361,7 +361,7 @@ def side_of(
 
 @define(kw_only=True)
 class Cases:
-    """Reads the cases of one journal, and finds the payments made twice."""
+    """Reads the cases of one journal, and finds the payments that were paid twice."""
 
     database: tables.Database
     rules: Rules

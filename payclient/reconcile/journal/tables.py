@@ -458,7 +458,7 @@ def _prepare(path: Path, *, must_exist: bool) -> None:
     except OSError as error:
         raise JournalError(f"{error.filename} is {error.strerror}") from error
     if must_exist and not path.exists():
-        raise JournalError(f"{path.parent} is not the folder of a run: there is no {path.name} in it")
+        raise JournalError(f"{path.parent} is not the folder of a run: {path.name} is missing")
     is_repaired = path.with_name(f"{path.name}-journal").exists()  # SQLite did it, from that file
     size = path.stat().st_size if path.is_file() and not is_repaired else _MIN_BYTES
     if 0 < size < _MIN_BYTES or (size == 0 and _log_of(path).exists()):  # SQLite would treat it as new

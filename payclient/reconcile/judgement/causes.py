@@ -6,9 +6,9 @@ The service's total is the sum that the service has as paid for the references i
 can be tied to a statement. The difference that a row makes belongs to exactly one step. Money in other states is not
 part of the bridge. It is summed by state on both sides.
 
-The second bridge begins where the first ends, and goes to the total of a statement, and to the money that came to the
-bank. The statement's total is the sum of all its lines. Only the statement is needed. The money of each
-reference belongs to exactly one step, but for the fee of a settled one.
+The second bridge begins where the first ends, and goes to the total of a statement, and to the money that reached the
+bank. The statement's total is the sum of all its lines. Only the statement is needed. The money of each reference
+belongs to exactly one step, but for the fee of a settled one.
 """
 
 import re
@@ -141,7 +141,7 @@ def _unpaid(row: Row, settled: Settled) -> Iterator[tuple[SettlementStep, int]]:
 
 
 def _fee(row: Row, settled: Settled, paid: int) -> int:
-    """Return the part that is held back from a settled payment, usually negative."""
+    """Return the fee withheld from a settled payment, usually negative."""
     if settled.amount_received is None:
         return 0
     found = row.transaction
@@ -172,7 +172,7 @@ class TieOut:
         ledger_paid_total: Sum of the paid amounts in the ledger.
         steps: Every step, empty ones included.
         service_paid_total: Sum of what the service has as paid, each reference once.
-        rows_without_amount: Ledger rows that have no amount.
+        rows_without_amount: Ledger rows without an amount.
         states: Rows and money by state, paid or not. None stands for no status, or an unknown word.
     """
 

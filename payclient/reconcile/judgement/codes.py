@@ -1,4 +1,4 @@
-"""Internal: the statuses, and the codes of findings with all that is known about each."""
+"""Internal: the statuses, and the codes of findings with their properties."""
 
 import re
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class Status(StrEnum):
 
 class Assumed(StrEnum):
     """
-    The status of each row if the ledger has no status column.
+    The status of each row of a ledger without a status column.
 
     Attributes:
         PAID: It is paid, as a settlement file means it.
@@ -73,7 +73,7 @@ def folded(text: str, field: str) -> str:
 
 @lru_cache(maxsize=1024)  # a ledger of a million rows has a handful of words
 def normalise(word: str) -> str:
-    """Return *word* with case, width, spaces, dashes and underscores made uniform."""
+    """Return *word* with uniform case, width, spaces, dashes and underscores."""
     return folded(word, "status")
 
 
@@ -212,9 +212,9 @@ class Code(Described):
         severity: Severity of such a finding, unless it has its own.
         side: The side that it is about alone: `statement`, `service` or `ledger`. Empty otherwise.
         fields: The compared fields that it is about: when one of them changes, that side may have resolved it.
-        pattern: The common trait of such findings. None if they have none.
+        pattern: The common trait of such findings, or None.
         step: The step of the bridge that has the paid money of such a row. None if its amounts or another finding
-            tell the step.
+            decide.
         label: Its name in a few words.
         advice: Its meaning and the next step, in a sentence or two.
         is_soft: Whether it is a remark, and no difference between the two sides.

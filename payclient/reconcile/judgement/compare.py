@@ -353,7 +353,7 @@ def _part(line: Entry | RejectedEntry, rules: Rules) -> Payout:
 
 
 def settled_by(lines: Sequence[Entry], rules: Rules, earlier: Settled | None = None) -> Settled | None:
-    """Return the sum of the *lines* of one reference, with the statements of *earlier* runs where it has no charge."""
+    """Return the sum of the *lines* of one reference, with the statements of *earlier* runs if it lacks the charge."""
     # A statement with the charge has all of the payment, unless each statement has only new lines.
     claims = [line for line in lines if _is_claim(line, rules)]
     found = _summed(claims, rules) if claims else None

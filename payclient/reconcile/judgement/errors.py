@@ -56,11 +56,11 @@ class DecisionError(ConfigurationError):
 
 class RulesError(ConfigurationError):
     """
-    A rule cannot be used. The message names the key, and the line if rules came from a file.
+    A rule cannot be used. The message names the key, and the line of a rules file.
 
     Attributes:
         key: The path to the key, from the outermost table. A number is a position in a list, from 0.
-        line: Line of the file, from 1. 0 without a file, or when the fault has no line.
+        line: Line of the file, from 1. 0 without a file, or if the fault is not in a line.
         needs_column: Whether the ledger lacks the column that a rule needs.
     """
 

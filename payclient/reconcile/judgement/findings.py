@@ -229,7 +229,7 @@ class Row:
         other_side: The statement's lines for the reference. None without a statement.
         reused_from: Name of the earlier run that the answer is from. Empty if this run looked the reference up.
         state_before: The service's state, or word, in the previous run, if it had another one. Empty otherwise.
-        was_paid: This run has no trustworthy answer, and the last one of an earlier run found it paid.
+        was_paid: This run lacks a trustworthy answer, and the last answer of an earlier run found it paid.
         is_material: As much is at stake as the rules call material.
     """
 
@@ -296,12 +296,12 @@ class Row:
 
     @property
     def is_status_assumed(self) -> bool:
-        """Whether the ledger has no status column, and the row is assumed to be paid."""
+        """Whether the ledger lacks a status column, and the row is assumed to be paid."""
         return self.entry.status is ABSENT and self.ledger_status is not None
 
     @property
     def state(self) -> str:
-        """The service's state, or its word if that has no known meaning. Empty without one."""
+        """The service's state, or its word if the meaning is unknown. Empty without one."""
         word = None if self.transaction is None else self.transaction.status
         return self.service_status.value if self.service_status else word or ""
 

@@ -77,9 +77,9 @@ def unknown_kind(lines: Iterable[Entry], rules: Rules) -> str:
 
 
 def payment_of(lines: Sequence[Entry], rules: Rules, transaction: Transaction | None = None) -> Entry:
-    # The result does not depend on the order of the lines, but for its line and for texts that differ: of these, the
-    # a row that agrees with the service counts, else the first. A payment whose refunds come to all that was charged
-    # is refunded, with the numbers of its charges.
+    # The result does not depend on the order of the lines, but for its line and for texts that differ: of these, a row
+    # that agrees with the service counts, else the first. A payment whose refunds add up to its charges is refunded,
+    # with the numbers of these.
     by_kind: dict[Kind, list[Entry]] = {kind: [] for kind in Kind}
     for line in lines:
         by_kind[rules.lines.kind_of(line.kind) or Kind.CHARGE].append(line)

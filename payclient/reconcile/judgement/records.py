@@ -5,7 +5,7 @@ Design rules:
 
 - A break is identified by its reference and code, never by its line: ledgers are sorted, cut and appended to.
 - Unknown stays unknown, and is never resolved: an unresolved or rejected row, a reference without a lookup.
-- Ages come from the answers of both runs, never from the clock of the machine that compares them.
+- Ages are computed from the answers of both runs, never from the clock of the machine that compares them.
 - A journal keeps the records, so that a report can be written again without the folder of the previous run.
 """
 
@@ -83,7 +83,7 @@ class BreakChange:
 
 
 MAX_GONE_FOR = 400
-"""Runs after which a resolved break, or what was settled for a reference without a row, is forgotten."""
+"""A resolved break, and the settlement of a reference without a row, are forgotten after this many runs."""
 
 
 def breaks_of(rows: Sequence[Row], *, run: str, remembered: Iterable[BreakRecord] = ()) -> dict[Code, BreakRecord]:
@@ -140,8 +140,8 @@ def changes_of(
     unchanged: Collection[ResolvedBy] = (),
 ) -> Iterator[BreakChange]:
     """Yield the change of each break of one reference by code, from an earlier run to the *rows* of *run*."""
-    # Without an answer in *run*, ages count to the answer of the earlier one, *before*. A payment made twice is gone
-    # only when the other reference is judged too. What is *unchanged* as a whole cannot have resolved anything.
+    # Without an answer in *run*, ages count to the answer of the earlier one, *before*. A payment that was paid twice
+    # is gone only when the other reference is judged too. What is *unchanged* as a whole cannot have resolved anything.
     present, at = breaks_of(rows, run=run), observed_at(rows) or before
     for code in Code:
         then, now, why, is_old = was.get(code), present.get(code), "", False
@@ -412,7 +412,7 @@ _MAX_LENGTH = 80
 _MAX_KNOWN = 1_000
 """Limit of each kind. A service that shows more does not use words."""
 _MAX_WORDS = 20
-"""Limit of each column that is not used. One with more has names, and a new name has no meaning."""
+"""Limit of each column that is not used. A column with more words lists names, and a new name is meaningless."""
 _OF_COLUMN = ": "
 
 
@@ -439,7 +439,7 @@ class Sight(StrEnum):
 
 @frozen(kw_only=True)
 class FirstSeen:
-    """Something that no earlier run has shown, with the payments that show it and their amount. A word has none."""
+    """Something that no earlier run has shown, with the payments that show it and their amount, if it is not a word."""
 
     kind: Sight
     value: str
@@ -470,7 +470,7 @@ class Shown:
                 count[1] += amount
 
     def set_words(self, columns: Iterable[UnusedColumn]) -> None:
-        """Set what the columns that are not used say. The column stands before each word."""
+        """Set the words of the unused columns. The column stands before each word."""
         few = [each for each in columns if len(each.words) <= _MAX_WORDS]
         self._counts[Sight.WORD] = {
             f"{each.name[:_MAX_LENGTH]}{_OF_COLUMN}{word[:_MAX_LENGTH]}": [rows, 0]
@@ -479,7 +479,7 @@ class Shown:
         }
 
     def known(self, before: Mapping[str, tuple[str, ...]] | None) -> Mapping[str, tuple[str, ...]]:
-        """Return all that this run and those *before* have shown, by kind, for the run after it."""
+        """Return what this run and the runs *before* have shown, by kind, for the next run."""
         earlier = before or {}
         return {
             kind.value: tuple(sorted({*earlier.get(kind.value, ()), *counts})[:_MAX_KNOWN])

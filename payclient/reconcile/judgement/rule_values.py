@@ -1,4 +1,4 @@
-"""Internal: the values that rules are made of, up to the business days and the kinds of lines."""
+"""Internal: the values in rules, business days and the kinds of lines among them."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def to_zone(value: tzinfo | str | None) -> tzinfo | None:
 
 
 def zone_text(value: tzinfo | None) -> str | None:
-    """Return a time zone as rules write it: a name, or an offset such as `+07:00`. None if it has neither."""
+    """Return a time zone in the form of the rules: a name, or an offset such as `+07:00`. None without either."""
     if isinstance(value, ZoneInfo):
         return value.key
     if not isinstance(value, timezone):
@@ -130,7 +130,7 @@ def has_only(*names: str) -> Validator:
     def check(_: object, attribute: Attribute[Any], value: Iterable[str]) -> None:
         if unknown := next((name for name in value if name not in names), None):
             meant = did_you_mean(unknown, names)
-            message = f"{attribute.name}: there is no field {quote(unknown)}{meant}: the fields are {', '.join(names)}"
+            message = f"{attribute.name}: unknown field {quote(unknown)}{meant}: the fields are {', '.join(names)}"
             raise RulesError(message, key=(attribute.name, unknown))
 
     return check
@@ -166,13 +166,13 @@ is_side: Validator = must_be(
 )
 # A `datetime` is a date only by inheritance.
 is_date: Validator = must_be("a date such as 2026-12-31", lambda value: type(value) is date)
-# A report could not be made again with a time zone that has no text.
+# A report could not be written again with a time zone that cannot be text.
 is_zone: Validator = must_be(_ZONE, zone_text)
 is_flag: Validator = must_be("true or false", lambda value: isinstance(value, bool))
 
 
 def duration_text(value: timedelta) -> str:
-    """Return a duration as rules write it, such as `1d 12h`. Parts of a second are dropped."""
+    """Return a duration in the form of the rules, such as `1d 12h`. Parts of a second are dropped."""
     minutes, seconds = divmod(value.seconds, 60)
     hours, minutes = divmod(minutes, 60)
     parts = {"d": value.days, "h": hours, "m": minutes, "s": seconds}
@@ -190,7 +190,7 @@ def read_duration(text: str) -> timedelta | None:
 
 @frozen
 class BusinessDays:
-    """A limit that ends with a business day: the first on which a row counts, or *days* business days after it."""
+    """A limit that ends with a business day: the first that counts for a row, or *days* business days after it."""
 
     days: int
 
@@ -303,8 +303,8 @@ class Kinds:
         fee: Words for a fee on a line by itself.
         ignore: Words for lines that are not part of a payment.
 
-    A line with another word, or with none, is rejected. The amounts of all refunds or fees with one word are written
-    with a minus, or all without.
+    A line with another word, or without a word, is rejected. The amounts of all refunds or fees with one word are
+    written with a minus, or all without.
 
     Raises:
         RulesError: When a word has two kinds.
@@ -342,7 +342,7 @@ class IgnoredLines:
     Attributes:
         word: The ledger's word for the kind.
         lines: Number of lines.
-        amount: Sum of their amounts. Lines that cannot be read have none.
+        amount: Sum of their amounts, without lines that cannot be read.
     """
 
     word: str
@@ -357,11 +357,11 @@ class KindGuard:
     _kinds: Kinds | None
     _table: str = "lines.kind"
     _are_fees_signed: bool = field(default=False, alias="are_fees_signed")
-    """Whether columns for debit and credit show the sign of fees, which may then come back."""
+    """Whether columns for debit and credit show the sign of fees, so that a fee can be paid back."""
     _laws: dict[tuple[str, str], SignLaw] = field(init=False, factory=dict)
 
     def check(self, line: Entry | RejectedEntry) -> None:
-        """Refuse a line whose kind has no meaning, and refunds with one word if only some have a minus."""
+        """Refuse a line whose kind is undefined, and refunds with one word if only some have a minus."""
         if self._kinds is None:
             if line.kind is not ABSENT:
                 raise without_meaning(self._table)

@@ -117,8 +117,8 @@ class Accepted:
     Attributes:
         code: The kind of finding. All others of the row still count.
         reference: Reference of the row.
-        ledger: The ledger's value when it was accepted, as `Finding.ledger` has it. Empty text for nothing.
-        service: The service's value then, as `Finding.service` has it.
+        ledger: The ledger's value when it was accepted, in the form of `Finding.ledger`. Empty text for nothing.
+        service: The service's value then, in the form of `Finding.service`.
         largest_difference: The largest amount at stake, in the unit of the service.
         reason: For the reader of the report.
         owner: The person responsible for it.
@@ -150,8 +150,8 @@ class Accepted:
         Return the number of days until the last one. Negative when it has passed.
 
         Args:
-            at: When the service was asked, aware. The current time is not used, so a report that is
-                made again later says the same.
+            at: When the service was asked, aware. The current time is not used, so a report that is written again later
+                is the same.
             time_zone: Whose day counts. Without it, the day has passed when it has passed in every zone.
         """
         return (self.expires - at.astimezone(time_zone or values.LAST_ON_EARTH).date()).days
@@ -294,8 +294,8 @@ class Rules:
         grace: A row younger than this that is missing, or pending on only one side, is open. The
             ledger's `created_at` gives its age. A row without is never young.
         calendar: The business days, if `grace` or `settles_within` counts them.
-        assume_status: Status of each row if the ledger has no such column: `paid`, or `none`, with which the status
-            is not compared and no report is clean.
+        assume_status: Status of each row if the ledger lacks this column: `paid`, or `none` (the status is not
+            compared, and no report is clean).
         columns: Name of the ledger's column, by field, if it is not recognised.
         require: Fields without which a ledger is refused.
         ignore_columns: Columns that need not be used, and are not named in the verdict.
@@ -309,7 +309,7 @@ class Rules:
             word that is known keeps its meaning, and a number gets none.
         methods: The service's word for a payment method, by the ledger's word.
         final_statuses: States of the service that an answer may be reused for, in a run that reuses answers.
-        fees: Fees of each payment method, by the service's short code. Expected if the ledger has no fee.
+        fees: Fees of each payment method, by the service's short code. Expected if the ledger lacks the fee.
         accepted: Accepted differences, in the order of their references.
         lines: Meaning of several rows with one reference.
         statement: Reading of a statement, and the time until a payment is settled.
@@ -384,10 +384,10 @@ class Rules:
         Check that business days have the time zone they begin and end in.
 
         Raises:
-            RulesError: When they have none.
+            RulesError: Without one.
         """
         if self.counts_business_days and self.time_zone is None:
-            message = "business days need time_zone, the zone in which they begin and end, such as Asia/Jakarta"
+            message = "business days need time_zone, the zone of their beginning and end, such as Asia/Jakarta"
             raise RulesError(message, key=("time_zone",))
 
     def check_columns(self, used: Collection[str], *, has_statement: bool = False) -> None:
@@ -395,7 +395,7 @@ class Rules:
         Check that the rules fit a ledger with the fields *used*.
 
         Raises:
-            RulesError: When its kinds have no meaning, or a limit rests on `created_at` and it has no such field.
+            RulesError: When its kinds are undefined, or a limit needs `created_at` and it lacks that field.
         """
         if "kind" in used and self.lines.kind is None:
             raise values.without_meaning("lines.kind")
@@ -412,7 +412,7 @@ class Rules:
         Check that the rules fit a statement with the fields *used*.
 
         Raises:
-            RulesError: When its kinds have no meaning.
+            RulesError: When its kinds are undefined.
         """
         if "kind" in used and self.statement.kind is None:
             raise values.without_meaning("statement.kind")
@@ -478,7 +478,7 @@ class RuleChange:
 
     Attributes:
         key: Its path, such as `tolerances.amount.below`. An acceptance is named by its code and reference.
-        before: The old value, as a rules file has it. None for a key that was not there.
+        before: The old value, in the form of a rules file. None for a key that was not there.
         now: The new value.
     """
 
@@ -629,10 +629,10 @@ def _made(kind: Any, key: Key, value: Any) -> Any:
 def _instance(kind: Any, key: Key, dotted: str, table: Mapping[str, Any]) -> Any:
     known = {each.name: each for each in fields(kind) if each.init}
     if unknown := next((name for name in table if name not in known), None):
-        message = f"there is no key {quote(unknown)}{did_you_mean(unknown, known)}: the keys are {', '.join(known)}"
+        message = f"unknown key {quote(unknown)}{did_you_mean(unknown, known)}: the keys are {', '.join(known)}"
         raise RulesError(f"{dotted}: {message}" if key else message, key=(*key, unknown))
     if missing := [name for name, each in known.items() if each.default is NOTHING and name not in table]:
-        raise RulesError(f"{dotted} has no {missing[0]}; {' and '.join(missing)} must be given", key=key)
+        raise RulesError(f"{dotted} lacks {missing[0]}; {' and '.join(missing)} must be given", key=key)
     if kind is not Dialect:
         kinds = get_type_hints(kind)
         table = {name: _made(kinds[name], (*key, name), one) for name, one in table.items()}

@@ -1,4 +1,4 @@
-"""Internal: what the service and a statement say about a reference."""
+"""Internal: the service's answer about a reference, and a statement's lines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Answer(Enum):
         NOT_FOUND: The service does not know it.
         UNASKABLE: The reference is invalid and was not sent, so the ledger row is at fault.
         UNUSABLE: Nothing: the service declined, or a field of its answer about this reference cannot be read.
-        FAILED: Nothing. The lookup failed, or what came names no reference, such as a web page.
+        FAILED: Nothing. The lookup failed, or the response names no reference, such as a web page.
     """
 
     FOUND = "found"
@@ -42,9 +42,9 @@ class Observation:
 
     Attributes:
         answer: Its evidence.
-        at: When it came, in UTC.
+        at: When it arrived, in UTC.
         transaction: The found transaction.
-        error: Name of the error class, when nothing was.
+        error: Name of the error class, if no transaction was found.
         message: The error's text.
         status_code: Status of the last attempt. None when it got no response, or was not watched.
         attempts: HTTP exchanges, including earlier passes. 0 when they were not watched.
@@ -109,7 +109,7 @@ def check_canary(canary: object) -> None:
 
 
 async def ask_canary(canary: str, lookups: AbstractAsyncContextManager[AsyncIterator[Outcome]]) -> bool:
-    """Return whether the stream of its lookup alone finds *canary*. Raise `UnknownCanaryError` if there is none."""
+    """Return whether the stream of its lookup alone finds *canary*. Raise `UnknownCanaryError` if it does not exist."""
     async with lookups as outcomes:
         async for outcome in outcomes:
             if isinstance(outcome, Found):
@@ -146,7 +146,7 @@ class Settled:
         before: The part that only statements of earlier runs have. None if they do not list it.
         charged: The money paid, before anything was taken back. None if no line charges it, so that its charge may be
             in a statement that no run has read.
-        refund_fees: The part held back from refunds, such as a dispute fee. Usually 0 or less.
+        refund_fees: The part withheld from refunds, such as a dispute fee. Usually 0 or less.
         others: Checksums of the lines that charge nothing, to recognise them in a later statement.
     """
 
@@ -173,7 +173,7 @@ class Settled:
 
     def lowest(self, amount: int) -> int:
         """Return the lowest sum without a loss, for a payment of *amount* that is not paid any more."""
-        # An unknown charge is taken as paid in full. Without amounts, the fee was held back from a known one.
+        # An unknown charge is taken as paid in full. Without amounts, the fee was withheld from a known charge.
         if self.charged is None:
             return -abs(amount)
         return 0 if self.amount is not None else min(self.charged - abs(amount), 0)
@@ -222,12 +222,12 @@ class Payout:
 
     Attributes:
         name: As the statement calls it. Empty for lines that name none.
-        date: The last day of its lines. Empty if they have no time.
+        date: The last day of its lines. Empty if they lack times.
         lines: The number of them.
         gross: Money paid.
         refunds: Money taken back. 0 or less.
-        fees: Money held back from payments, and lines of the kind *fee*. Usually below zero.
-        refund_fees: Money held back from refunds, such as dispute fees. Usually below zero.
+        fees: Money withheld from payments, and lines of the kind *fee*. Usually below zero.
+        refund_fees: Money withheld from refunds, such as dispute fees. Usually below zero.
         unusable: Money of lines that cannot be used.
         net: Sum of what the lines add to the statement's total.
     """

@@ -21,7 +21,7 @@ from payclient.reconcile.ledger import UnreadSheet, UnusedColumn
 
 @frozen(kw_only=True)
 class Period:
-    """The first and the last creation in a ledger, as it has them, and its usable rows with and without one."""
+    """The first and the last creation in a ledger, in its own form, and its usable rows with and without one."""
 
     first: datetime | None = None
     last: datetime | None = None
@@ -79,8 +79,8 @@ class Compared:
     Attributes:
         fields: Rows with an answer to compare each field with, for every field there is, the amount first.
         stated: The fields that the ledger has a column for.
-        assumed_paid: Rows that were assumed paid, because the ledger has no status column.
-        status_left_out: Rows whose status was not compared, because the ledger has none and none was assumed.
+        assumed_paid: Rows that were assumed paid, because the ledger lacks a status column.
+        status_left_out: Rows whose status was not compared, because the ledger lacks it and none was assumed.
         not_paid: The rows of these that are not paid at the service.
         unused: The ledger's columns that are neither used nor ignored by name, and may change the meaning of a row.
         unused_in_statement: The same of the statement.
@@ -102,7 +102,7 @@ class Compared:
 
     @property
     def left_out(self) -> tuple[tuple[str, str], ...]:
-        """What makes a verdict *partial*: each with its kind and name."""
+        """The reasons for a verdict *partial*, each with its kind and name."""
         fields = {"amount": self.are_amounts_left_out, "status": self.status_left_out}
         return (
             *((LEFT_OUT_FIELD, name) for name, is_left_out in fields.items() if is_left_out),
@@ -113,7 +113,7 @@ class Compared:
 
     @property
     def are_amounts_left_out(self) -> bool:
-        """Whether rows were compared, and no amount was: the ledger has no column that is used as the amount."""
+        """Whether rows were compared without their amounts: no column of the ledger is used as the amount."""
         others = any(self.fields.values()) or self.assumed_paid or self.status_left_out
         return not self.fields["amount"] and bool(others)
 
@@ -143,12 +143,12 @@ class AcceptanceState(StrEnum):
     The state of an acceptance in one run. If several rows have its reference, the first of these counts.
 
     Attributes:
-        CHANGED: The difference is no longer the one that was accepted, so it counts.
+        CHANGED: The difference has changed since it was accepted, so it counts.
         ENDED: Its last day has passed, so the difference counts.
-        ENDS_SOON: It holds, for at most seven more days.
-        HOLDS: It holds.
+        ENDS_SOON: It is valid, for at most seven more days.
+        HOLDS: It is valid.
         UNKNOWN: Its row could not be looked up.
-        MET_NO_ROW: The ledger has no such row, or the row has no such difference any more.
+        MET_NO_ROW: The row, or its difference, is gone.
     """
 
     CHANGED = "changed"
@@ -221,7 +221,7 @@ class Summary:
         first_observed_at: Time of the first answer. Answers of earlier runs do not count.
         last_observed_at: Time of the last answer, second lookups included.
         tie_out: The bridge from the ledger's paid total to the service's.
-        compared: The fields that were compared, and those that were not.
+        compared: The fields that were compared, and the others.
         leakage: Losses from short payouts and off-schedule fees, by payment method.
         still_there: Decisions of earlier runs that a break was corrected in the ledger, although it is still there.
         acceptances: Accepted differences to review: unmatched, changed, ended or about to end.
@@ -285,7 +285,7 @@ class Summary:
 
     @property
     def follow_ups(self) -> tuple[FollowUp, ...]:
-        """What leads on, the best first: for the verdict, and for breaks in an incomplete run."""
+        """The next steps, the best first: for the verdict, and for breaks in an incomplete run."""
         first = {each.verdict: each for each in reversed(self.conditions)}
         also = (first.get(Verdict.BREAKS),) if self.verdict is Verdict.INCOMPLETE else ()
         return tuple(step for each in (first[self.verdict], *also) if each for step in each.follow_ups)
@@ -300,9 +300,9 @@ class Summary:
             only_news: Whether only breaks matter that are new, changed or reopened since the previous run.
 
         Returns:
-            The first that applies: 3 when nothing was found, so the key or the environment may be wrong; 1 for breaks
-            that matter, rejected rows, a statement that does not tie, and rows not paid at the service whose status
-            was not compared; 75 for unresolved rows; 0.
+            The first that applies: 3 when no transaction was found, so the key or the environment may be wrong; 1 for
+            breaks that matter, rejected rows, a statement that does not tie, and rows not paid at the service whose
+            status was not compared; 75 for unresolved rows; 0.
         """
         is_partial = fail_on == Verdict.PARTIAL.value
         least = Severity.MEDIUM if is_partial else Severity[fail_on.upper()] if isinstance(fail_on, str) else fail_on
@@ -335,12 +335,12 @@ class Verdict(StrEnum):
     The result of a reconciliation in one word.
 
     Attributes:
-        EMPTY: Nothing was read, so nothing was compared.
+        EMPTY: No row was read, so none was compared.
         CLEAN: Every row matched, or is open.
         PARTIAL: Every row matched, or is open, but the amounts, the status, a sheet or a column that may decide what a
             row means were not compared, or a column that is ignored has a new word.
         BREAKS: Something differs, or a row was rejected.
-        INCOMPLETE: Some rows have no trustworthy answer yet, regardless of the others.
+        INCOMPLETE: Some rows lack a trustworthy answer, regardless of the others.
     """
 
     EMPTY = "empty"
@@ -351,7 +351,7 @@ class Verdict(StrEnum):
 
 
 class FollowUp(StrEnum):
-    """What leads on after a verdict. The command line makes a command of each."""
+    """The next steps after a verdict. The command line makes a command of each."""
 
     DIAGNOSE = "diagnose"
     RESUME = "resume"
@@ -365,12 +365,12 @@ class FollowUp(StrEnum):
 
 class Condition(Described):
     """
-    What is the case after a run. The first one that is true gives the verdict and the advice.
+    A fact about a run. The first that is true gives the verdict and the advice.
 
     Attributes:
         verdict: The verdict if it is the first that is true.
         status: The exit status of such a run, if it matters to the caller. Otherwise that is 0.
-        follow_ups: What leads on, the best first.
+        follow_ups: The next steps, the best first.
     """
 
     verdict: Verdict

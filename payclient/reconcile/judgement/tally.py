@@ -200,7 +200,7 @@ class Tally:
             self._acceptances.setdefault(each.reference, {})[each] = AcceptanceState.MET_NO_ROW
 
     def close(self) -> None:
-        """Remove what was taken. Otherwise it is removed together with the object."""
+        """Remove the stored rows. Otherwise they go together with the object."""
         self._tables.close()
 
     def add(self, row: Row) -> None:
@@ -425,7 +425,7 @@ class Tally:
             raise TieOutError(f"the statement does not tie: {bridge.residual} of {statement.total} is not explained")
         payouts = sum(each.net for each in statement.payouts)
         if payouts != statement.total or any(each.residual for each in statement.payouts):
-            raise TieOutError(f"the payouts do not tie: they come to {payouts}, and the statement to {statement.total}")
+            raise TieOutError(f"the payouts do not tie: their sum is {payouts}, and the statement's {statement.total}")
         return bridge
 
     def _newly_left_out(

@@ -41,9 +41,9 @@ class LedgerError(PayClientError, ValueError):
     The ledger as a whole cannot be trusted. The text has the place and the remedies.
 
     Attributes:
-        line: Line of the file, from 1. 0 if the problem has no line.
+        line: Line of the file, from 1. 0 if the problem is not in a line.
         offset: Byte of the file, from 0. None if the problem is not about bytes.
-        remedies: What would help. Each is one way to go on.
+        remedies: Options that would help. Each is one way to go on.
         refused: The option at fault, such as a column that is not there. None if none is.
         side: `ledger` or `statement`.
         file: Name of the statement. Empty for a ledger.
@@ -94,7 +94,7 @@ class CellProblem(ValueError):  # noqa: N818  it is a finding about the data. A 
 
     Attributes:
         kind: The text without its values: the same for cells with the same problem.
-        remedies: What would help.
+        remedies: Options that would help.
     """
 
     def __init__(self, kind: str, *values: object, remedies: Iterable[Remedy] = ()) -> None:
@@ -187,7 +187,7 @@ def damage(text: str) -> str:
 
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType({field: word_list("columns", field) for field in FIELDS})
-"""Other names that people give to each field, as `normalise_name` spells them."""
+"""Other names that people give to each field, normalised by `normalise_name`."""
 
 _FIELD_OF = {name: field for field, names in SYNONYMS.items() if names for name in (field, *names)}
 
@@ -205,7 +205,7 @@ _NEUTRAL = frozenset(word_list("direction", "neutral"))
 _CURRENCIES = frozenset(word_list("money", "currencies"))
 
 Finder: TypeAlias = "Callable[[Sequence[str]], Columns]"
-"""Finds the columns in a header, with all that is known and chosen about them."""
+"""Finds the columns in a header, by their names, the options and the known synonyms."""
 
 
 @frozen
@@ -294,7 +294,7 @@ def _checked(chosen: Mapping[str, str]) -> Mapping[str, str]:
         raise TypeError(message)
     if unknown := next((name for name in chosen if name not in FIELDS), None):
         meant = did_you_mean(unknown, FIELDS)
-        raise ValueError(f"columns: there is no field {unknown!r}{meant}: the fields are {', '.join(FIELDS)}")
+        raise ValueError(f"columns: unknown field {unknown!r}{meant}: the fields are {', '.join(FIELDS)}")
     return chosen
 
 
@@ -348,7 +348,7 @@ def choices(field: str, names: Iterable[str]) -> list[Remedy]:
 
 
 IGNORING = Remedy((Way("ignore_column", "NAME"),), "leaves a column out", is_decision=True)
-"""It names no column: a person has to, so that nothing is ignored by pasting."""
+"""It names no column: a person has to, so that pasting it never ignores one."""
 
 
 def refuse_unused(names: Sequence[str], what: str, field: str, use: Sequence[Remedy] = ()) -> NoReturn:

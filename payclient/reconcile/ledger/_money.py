@@ -3,9 +3,9 @@ Read an amount as it is declared to be written: exactly, or not at all.
 
 payclient never guesses. A mark that is not declared is refused, and the reason names the option that would declare it.
 
-A sign stands once: in its cell, by a column of debits or of directions, or by the kind of line. Where the cell and
-something next to it both say it, they must agree, and must do so in each debit of the column: otherwise some of them
-would be read as money that came.
+A sign stands once: in its cell, by a column of debits or of directions, or by the kind of line. If the cell and its
+neighbour both show it, they must agree, in each debit of the column: otherwise some debits would be read as money
+received.
 """
 
 import re
@@ -64,7 +64,7 @@ class MoneyReader:
         return self._value(text, match)
 
     def sign(self, cell: Any, number: int) -> int:
-        """Return -1 or 1 for a *cell* that shows the sign of its *number*. 0 if it has digits alone."""
+        """Return -1 or 1 for a *cell* that shows the sign of its *number*. 0 if it has only digits."""
         if number < 0 or not isinstance(cell, str) or cell.isdigit():
             return -1 if number < 0 else 0
         match = self._pattern.fullmatch(cell.strip(BLANK))
@@ -87,7 +87,7 @@ class MoneyReader:
             return self._decimal(Decimal(value)) if self._places else value
         if isinstance(value, float) and abs(value) < _MAX_FLOATING:  # false for what is not a number
             if not self._places and 0 < abs(value - round(value)) < _NEARLY:
-                message = "{} is nearly {:,}, but not quite. A formula made it: round it there, as with ROUND(…, 0)"
+                message = "{} is nearly {:,}, but not quite. Round it in its formula, as with ROUND(…, 0)"
                 raise CellProblem(message, shown(value), round(value))
             # The digits that spreadsheets keep are enough for a scale.
             return self._decimal(Decimal(f"{value:.15g}" if self._places else repr(value)))

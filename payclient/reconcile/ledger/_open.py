@@ -146,7 +146,7 @@ class Source:
 
 class Ledger:
     """
-    An open ledger, made by `open_ledger`. Iterate over it once for its entries.
+    An open ledger, from `open_ledger`. Iterate over it once for its entries.
 
     Attributes:
         format: The format of the file.
@@ -162,7 +162,7 @@ class Ledger:
 
     Raises:
         LedgerError: While iterating, when the rest of the file cannot be trusted. At the end, when an unused column
-            seems to hold money, or when no row was read and that is not allowed.
+            seems to contain money, or when no row was read and that is not allowed.
     """
 
     def __init__(
@@ -344,8 +344,8 @@ def open_ledger(
         ignore: Columns to leave unused. The others that may matter for a row are `Ledger.unused`.
         require: Fields that must have a column, such as `amount`.
         allow_empty: Whether to accept a ledger without rows, with a warning.
-        dialect: How numbers and times are written, in which encoding, and more.
-        is_statement: Whether it is the second list of a reconciliation, in which a row with `amount_received` needs no
+        dialect: Notation of numbers and times, encoding, and more.
+        is_statement: Whether it is the second list of a reconciliation. There a row with `amount_received` needs no
             `amount`.
         format: The format. If not given, recognised from the file name or the first bytes.
 
@@ -447,7 +447,7 @@ def check_use(
     """
     if unknown := next((name for name in required if name not in COMPARED), None):
         meant = did_you_mean(unknown, COMPARED)
-        raise ValueError(f"require: there is no field {unknown!r}{meant}: the fields are {', '.join(COMPARED)}")
+        raise ValueError(f"require: unknown field {unknown!r}{meant}: the fields are {', '.join(COMPARED)}")
     names = _columns.column_names(columns.header)
     if not names:
         return ()  # an empty file lacks columns

@@ -63,7 +63,7 @@ def _batches(parquet: Any, names: list[str], header: tuple[str, ...]) -> Iterato
 
 
 def column_values(column: Any) -> list[Any]:
-    """Return the values of *column*, an Arrow array. One that Python cannot represent becomes `Unreadable`."""
+    """Return the values of *column*, an Arrow array. A value that Python cannot represent becomes `Unreadable`."""
     if _arrow.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = column.cast(_arrow.timestamp("us", column.type.tz), safe=False)  # Python lacks nanoseconds
     try:

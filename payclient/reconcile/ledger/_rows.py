@@ -49,7 +49,7 @@ def _must_be(kind: type[int | str], *others: object) -> Callable[[object, Attrib
     def check(_: object, attribute: Attribute[Any], value: object) -> None:
         if kind is str and isinstance(value, str):
             if not value.isascii() and _SURROGATE.search(value):
-                raise ValueError(f"{attribute.name} holds half a surrogate pair, which UTF-8 cannot hold")
+                raise ValueError(f"{attribute.name} contains half a surrogate pair, which UTF-8 cannot encode")
         elif type(value) is not kind and value not in others:
             message = f"{attribute.name} must be {'a str' if kind is str else 'an int'}, got {type(value).__name__}"
             raise TypeError(message)
@@ -135,7 +135,7 @@ class RejectedEntry:
         kind: The ledger's word for what the line is to its payment, if it is readable.
         payout: The payout that a line of a statement is part of. Not stored.
         problems: Its problems without their values, to count rows with the same ones. Not stored.
-        remedies: What would help. Not stored.
+        remedies: Options that would help. Not stored.
     """
 
     line: int
@@ -153,7 +153,7 @@ class RejectedEntry:
 CellReader: TypeAlias = Callable[[Any], Any]
 
 _SUGGESTED = {"money": "amounts", "time": "times", "creation": "times"}
-"""The kinds of cells for which a declaration may be suggested."""
+"""The kinds of cells that may get a suggestion."""
 
 _Problem: TypeAlias = tuple[str, CellProblem]
 """A field, or nothing, and the problem with its cell."""
@@ -164,7 +164,7 @@ _DIRECTED = ("amount", "amount_received")
 _DEBIT = "-"
 """Before the name of a field, its cell in the column of debits."""
 _KNOWN = {"reference", "kind"}
-"""What is told of a totals row."""
+"""The fields that a totals row reports."""
 _KEPT_DIGITS = 15
 """Digits of a number that a spreadsheet keeps. It makes the others 0."""
 _MIN_LONG = 5
@@ -253,7 +253,7 @@ class _Signs:
                 yield name, law, said or (name in self.debits), sign
 
     def check(self, side: Side) -> Iterator[str]:
-        """Check that no word may mean something else next to another. Yield what is odd about the fees."""
+        """Check that no word may mean something else next to another. Yield warnings about the fees."""
         if None in self._words and len(self._words) == 2:  # such as the `C` of `A` and `C`
             unknown, known = quote(self._words[None]), quote(self._words.get(1) or self._words[-1])
             message = (
@@ -318,7 +318,7 @@ class RowReader:
         self._bad_created_at, self._first_bad_created_at = 0, (0, "")
 
     def check_cells(self) -> None:
-        """Check that no cell read so far says something that is not used, or means something else next to another."""
+        """Check that each cell read so far is used if it has a meaning, and agrees with its neighbours."""
         found = [*self._signs.check(self.scope.side)]
         if self._long[True] >= _MIN_LONG and not self._long[False]:
             found.append(

@@ -3,9 +3,9 @@
 Rows outside are neither looked up nor part of any total. They are counted, with their lines and amounts.
 
 A totals row is not a transaction: the service would not find it, and the ledger's total would count every amount
-twice. It is recognised by a word such as `TOTAL` in its reference, by such a word in another cell if it has no
-reference, or by an amount that is the sum of the rows above if its reference has no digit and all of theirs have one;
-or by the number of rows of a group behind its heading, as in `BCA (3)`, whose rows must then add up to its amount.
+twice. It is recognised by a word such as `TOTAL` in its reference, by such a word in another cell if its reference is
+empty, or by an amount that is the sum of the rows above if only its reference is without a digit; or by the number of
+rows of a group behind its heading, as in `BCA (3)`, whose rows must then add up to its amount.
 """
 
 import re
@@ -27,7 +27,7 @@ HAS_DIGIT = re.compile(r"\d").search
 _COUNT = re.compile(r"\(\s*\d[\d.,]*\s*\w*\s*\)")
 _WORD = re.compile(r"[^\W\d_]+")
 _GROUP = re.compile(r".*\S \(([1-9]\d{0,6})\)").fullmatch
-"""The heading of a group with the number of its rows, as programs for accounting write it."""
+"""The heading of a group with the number of its rows, from an accounting program."""
 _MIN_ROWS = 2
 """Minimum number of rows of a sum. With one row, a repeated amount would look like its sum."""
 
@@ -52,7 +52,7 @@ class Totals:
         """Whether each row so far is used with its amount. Otherwise a control total cannot be checked."""
         self._are_skipped = dialect.skip_totals
         self._groups: list[tuple[str, list[int]]] = []
-        """The headings of the groups that this row is in, each with the rows and the sum still to come."""
+        """The headings of the groups that this row is in, each with the rows and the sum that are still missing."""
 
     def reason(self, reference: str | None, amount: int | None, cells: Sequence[Any]) -> CellProblem | None:
         """Return why a row is a totals row, with a remedy if it may be left out. Otherwise count it and return None."""
@@ -177,7 +177,7 @@ class Scope:
         return self._leave_out("of totals" if self.dialect.skip_totals else "", line, amount)
 
     def leaves_out_like(self, line: int, cells: Iterable[Any], amount: object) -> bool:
-        """Return whether the row on *line* begins as one that is declared to be outside, which is then counted."""
+        """Return whether the row on *line* begins like the rows declared to be outside. If so, count it."""
         first = next((text for cell in cells if (text := str("" if cell is None else cell).strip())), "")
         found = next((each for each in self.dialect.skip_rows_like if first.casefold().startswith(each.casefold())), "")
         return self._leave_out(f"like {quote(found)}" if found else "", line, amount)

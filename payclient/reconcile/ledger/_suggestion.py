@@ -1,8 +1,8 @@
 """
-Suggest the declaration that would read a ledger's amounts and times, and say when there are two.
+Suggest the declaration that would read a ledger's amounts and times, or both if there are two.
 
-A suggestion is made only when one notation reads every cell, and no other one reads any of them differently. What is
-remembered of the cells is their shape, so memory does not grow with the ledger.
+A notation is suggested only if it reads every cell, and no other reads any of them differently. Only the shapes of the
+cells are remembered, so memory does not grow with the ledger.
 """
 
 import re
@@ -66,7 +66,7 @@ class Suggestion:
     Attributes:
         what: `amounts` or `times`.
         rows: Rows with a cell that is refused.
-        cell: The first one. With several readings, one that they read differently.
+        cell: The first one. With several readings, the first that they read differently.
         remedies: The options of each reading of all cells. More than one if it is ambiguous.
         values: How each of them reads that cell.
     """
@@ -117,7 +117,7 @@ class Suggester:
         """Amounts or times with a refused cell that no declaration can make readable."""
 
     def add_amount(self, cell: str, *, is_needed: bool = False) -> None:
-        """Remember a cell of an amount, read or refused. One that *is_needed* must not be empty."""
+        """Remember a cell of an amount, read or refused. If *is_needed*, it must not be empty."""
         if cell[-3:] == ".00" and cell[:-3].isdigit():  # usual, and every notation reads all of these alike
             self._shapes.setdefault("", cell)
             return
@@ -245,7 +245,7 @@ _time_format = cache(TimeFormat)
 
 
 def _time_parts(cell: str) -> tuple[re.Match[str] | None, str | None]:
-    """Return the day with its two marks, and the format of the rest. None for what is unknown."""
+    """Return the day with its two marks, and the format of the rest. None if unknown."""
     match = _DAY.match(cell)
     if match is None:
         return None, None

@@ -46,7 +46,7 @@ def read_lines(chunks: Iterable[bytes], encoding: str = UTF_8) -> Iterator[str]:
     encoding = UTF_8 if start.startswith(codecs.BOM_UTF8) else encoding
     if encoding == "utf-16" and start[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         ways = [Remedy((Way("encoding", name),), "reads it") for name in ("utf-16-le", "utf-16-be")]
-        message = "there is no byte order mark of UTF-16 at the start: declare which UTF-16 it is, or another encoding"
+        message = "the byte order mark of UTF-16 is missing: declare which UTF-16 it is, or another encoding"
         raise LedgerError(message, line=1, offset=0, remedies=ways)
     decoder, newlines = codecs.getincrementaldecoder(encoding)(), io.IncrementalNewlineDecoder(None, translate=True)
     rest, line, offset, place = "", 1, 0, None
@@ -80,7 +80,7 @@ def read_lines(chunks: Iterable[bytes], encoding: str = UTF_8) -> Iterator[str]:
 def _undecodable(
     error: UnicodeDecodeError, offset: int, encoding: str, *, is_last: bool
 ) -> tuple[str, str, Sequence[Remedy]]:
-    """Return the place, what is wrong there, and what would help."""
+    """Return the place, the problem there, and the remedies."""
     data = error.object[error.start :]
     where = f"byte 0x{data[0]:02X} at offset {offset}"
     if encoding != UTF_8:

@@ -1,9 +1,9 @@
 """
-Keep the sums and words of the unused columns, so that a verdict can name what was not looked at.
+Keep the sums and words of the unused columns, so that a verdict can name them.
 
 No word is interpreted here: a list of words catches what it lists. Arithmetic decides, alike for texts, numbers,
-times, booleans and JSON. A few different values that rows share, or one that most rows have next to few others, are
-words with their counts, and so are a few shapes of texts or first words. Numbers that are amounts have a sum. Not named
+times, booleans and JSON. A few different values that rows share, or one value in most rows next to few others, are
+words with their counts. A few shapes or first words of texts are, too. Numbers that are amounts have a sum. Not named
 is what has another value in each row. Two lists of names make a column quiet, so that what they lack is named: of row
 numbers, and of times that every payment has.
 """
@@ -158,7 +158,7 @@ class Evidence:
         return (len(numbers) <= _MAX_WORDS or is_like_code) and sum(numbers.values()) >= 2 * len(numbers)
 
     def found(self, rows: int) -> UnusedColumn | None:
-        """Return what its cells may mean for *rows*. None if they have no meaning."""
+        """Return what its cells may mean for *rows*. None if they are meaningless."""
         if not self._filled:
             return None
         empty = {_EMPTY: rows - self._filled} if rows > self._filled else {}
@@ -214,7 +214,7 @@ class Unused:
         names = enumerate(_columns.column_names(columns.header))
         self._columns = [Evidence(name, reader, place) for place, name in names if place not in used]
         self._sample: list[Sequence[Any]] = []
-        """The first rows, which a suggestion must read before it is made."""
+        """The first rows. A suggestion must be able to read them."""
         self._rows = 0
         self.ignored: Collection[str] = ()
 
@@ -258,7 +258,7 @@ class Unused:
                     both = Way("column", sides[came].name, "amount"), Way("debit_columns", sides[-came].name, "amount")
                     use.append(Remedy(both, f"reads both as {whose}"))
             money = [*sides.values()] if use else sorted(money, key=lambda each: len(each.words) < 2)  # constants last
-            refuse_unused([each.name for each in money], "holds what looks like money and is not used", "amount", use)
+            refuse_unused([each.name for each in money], "looks like money and is not used", "amount", use)
         few = [each for each in unused if len(each.words) <= _MAX_WORDS]
         directions = [each.name for each in few if {*map(_columns.sign_of, each.words)} == {1, -1}]
         if {"direction", "kind"}.isdisjoint(self._used) and directions:

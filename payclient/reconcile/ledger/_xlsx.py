@@ -8,10 +8,10 @@ No library is used here, because a wrong amount is worse than slow reading. Desi
 - A formula has the result that is stored in the file. One without a result is refused, not empty.
 - What a cell shows is what is read: a number format that shows another sign, word or number refuses the cell. A format
   is rendered, not looked up: its part for the number is chosen, and the signs, words and digits that it puts around the
-  number are judged as a reader would. A colour has no meaning for a value.
+  number are judged as a reader would. Colours are ignored.
 - No row is left out: hidden and filtered rows are read and counted, and rows out of order refuse the file.
   openpyxl drops such a row silently, and reads a formula without a result as an empty cell.
-- Memory is bounded: rows are read one by one, and only the shared strings are held.
+- Memory is bounded: rows are read one by one, and only the shared strings stay in memory.
 """
 
 from __future__ import annotations
@@ -100,11 +100,11 @@ class NumberFormat:
             parts[-1].add(token)
         texts = [part for place, part in enumerate(parts) if "@" in part.digits or place > 2]
         self._of_text = texts[0] if texts else None
-        of_numbers = [part for part in parts if part is not self._of_text and parts != [_Part()]]  # a colour alone
+        of_numbers = [part for part in parts if part is not self._of_text and parts != [_Part()]]  # only a colour
         self._parts = of_numbers or [_Part(digits="general")]
         self._has_conditions = any(part.relation for part in parts)
         self._known: dict[int, str] = {}
-        """The currency next to each number of a sign, or nothing, if that is all that the format shows."""
+        """The currency next to each number of a sign, or nothing, if the format shows no more than that."""
 
     def of_text(self, text: str) -> str | Unreadable:
         """Return *text* if the format shows it as it is."""
@@ -148,7 +148,7 @@ class NumberFormat:
     def _other(self, held: str, shown: str | None) -> Unreadable:
         what = "another number" if shown is None else quote(shown.strip()) if shown.strip() else "nothing"
         how = "give the column the format General, and write in the cell what it shows"
-        return Unreadable(f"the cell holds {held} and shows {what}, by its number format {quote(self._code)}; {how}")
+        return Unreadable(f"the cell contains {held} and shows {what}, by its number format {quote(self._code)}; {how}")
 
 
 _MIB = 1 << 20
@@ -157,13 +157,13 @@ _MAX_OTHER_BYTES = 16 * _MIB
 _MAX_ROWS = 1_048_576
 _MAX_COLUMNS = 16_384
 _MAX_SHEETS = 3
-"""Of those that are proposed."""
+"""Maximum of proposed sheets."""
 _MAX_WHOLE = 10**15  # a spreadsheet does not keep further digits
 _NO_RESULT = Unreadable("is a formula without a stored result: open the file in a spreadsheet program and save it")
 
 _TIME_FORMATS = frozenset({*range(18, 23), *range(32, 36), *range(45, 48), *range(55, 57)})
 _DAY_FORMATS = frozenset({*range(14, 18), *range(27, 37), *range(50, 59)}) - _TIME_FORMATS
-"""The built-in formats of spreadsheet programs: with a time of day, and with a date only."""
+"""The built-in formats of spreadsheet programs: with a time of day, and with only a date."""
 _NO_DATE_LETTERS = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]', re.DOTALL)
 _FORMATS = {
     **dict.fromkeys(_TIME_FORMATS, "time"),
@@ -221,7 +221,7 @@ def _text(element: Element) -> str:
 
 
 def _beside(element: Element, name: str) -> str:
-    """Return *name* in the namespace of *element*, as `ElementTree` writes it."""
+    """Return *name* in the namespace of *element*, in the form of `ElementTree`."""
     space, brace, _ = element.tag.rpartition("}")
     return f"{space}{brace}{name}"
 
@@ -246,12 +246,12 @@ class _Workbook:
                 starts = (target for kind, target in self._relations("").values() if kind == "officeDocument")
                 root = next(starts, root)
             if root not in self._zip.NameToInfo:
-                message = "there is no workbook in this zip file: save the ledger as .xlsx, or unpack what is inside"
+                message = "this zip file is not a workbook: save the ledger as .xlsx, or unpack what is inside"
                 raise LedgerError(message)
             relations = self._relations(root)
             parts = {kind: target for kind, target in relations.values() if target in self._zip.NameToInfo}
             self._read_sheets(root, relations)
-            # All shared strings are held in memory, because a cell may refer to any of them.
+            # All shared strings stay in memory, because a cell may refer to any of them.
             part = parts.get("sharedStrings")
             texts = self.elements(part, "si", max_bytes=_MAX_TEXT_BYTES) if part else ()
             self.texts: tuple[str, ...] = tuple(map(_text_of, texts))
@@ -362,7 +362,7 @@ def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) ->
 
 
 def _count_rows(book: _Workbook, part: str) -> int:
-    """Return the number of filled rows, without a header, which has no digits."""
+    """Return the number of filled rows, without a header, that is, a first row without digits."""
     rows = _SheetReader(book).rows(part)
     first = next(rows, None)
     if first is None:
@@ -430,7 +430,7 @@ class _SheetReader:
     currencies: dict[int, dict[str, str]] = field(factory=dict)
     """The currencies that formats show in each column, with their first spelling."""
     marks: list[str] = field(factory=list)
-    """What a reader of the sheet sees of the last row, and its cells do not show."""
+    """Marks of the last row that a reader of the sheet sees, although its cells do not show them."""
 
     def rows(self, part: str) -> Iterator[tuple[int, dict[int, Any]]]:
         """Yield the number and the filled cells, by column from 0, of each row that has any."""
@@ -439,7 +439,7 @@ class _SheetReader:
             for element in self._book.elements(part, "row", max_bytes=_MAX_SHEET_BYTES):
                 row = int(element.get("r", last + 1))
                 if not last < row <= _MAX_ROWS:
-                    message = f"row {row} comes after row {last}, so rows may be lost: open the file and save it again"
+                    message = f"row {row} follows row {last}, so rows may be lost: open the file and save it again"
                     raise LedgerError(message, line=row)
                 last = row
                 is_hidden = element.get("hidden") in ("1", "true") or element.get("ht") == "0"
@@ -521,7 +521,7 @@ def _text_of(element: Element) -> str:
         guide.clear()
     text = "".join(map(_text, element.iter(_beside(element, "t"))))
     if len(text) > _MAX_CHARACTERS:
-        raise LedgerError(f"a cell holds more than {_MAX_CHARACTERS} characters, so this is not a ledger")
+        raise LedgerError(f"a cell contains more than {_MAX_CHARACTERS} characters, so this is not a ledger")
     return _unescape(text)
 
 

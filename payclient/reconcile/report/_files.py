@@ -34,8 +34,8 @@ class ReportFiles:
     Args:
         folder: Where the files go. Created if missing.
         rules: The rules of the run.
-        formats: Names of the files to write. `manifest.json` comes with them. An older file that is not among them
-            stays as it is. Default: all, but `rows.parquet` only if the extra `parquet` is installed.
+        formats: Names of the files to write. `manifest.json` is added. An older file that is not among them stays as it
+            is. Default: all, but `rows.parquet` only if the extra `parquet` is installed.
         previous: The previous run. None without one. With one, there is a `history.jsonl` too.
         has_statement: Whether there is a statement, so that there is a `payouts.csv` too.
 
@@ -47,7 +47,7 @@ class ReportFiles:
     Raises:
         DecisionError: When the decisions in the folder were changed.
         ModuleNotFoundError: When a format needs a package that is not installed.
-        ValueError: When there is no such format.
+        ValueError: When a format does not exist.
     """
 
     def __init__(
@@ -118,11 +118,11 @@ class ReportFiles:
         Replace the old files with the new ones.
 
         Args:
-            about: The run. Its rules are those that `ReportFiles` was given.
+            about: The run. Its rules are the rules of `ReportFiles`.
             ledger: The file that was read. It is checked once more.
 
         Raises:
-            LedgerChangedError: When the ledger is no longer what was read. No file is changed then.
+            LedgerChangedError: When the ledger has changed since it was read. No file is changed then.
             TieOutError: When the sums do not tie, which is a bug of payclient. No file is changed then.
             ValueError: When *about* has other rules, or another run than was named. No file is changed then.
             OSError: When a file cannot be written. No file is changed then.

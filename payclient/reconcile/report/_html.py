@@ -87,7 +87,7 @@ class Group:
 
 
 def groups_of(worst: Worst, files: Collection[str]) -> list[Group]:
-    """Return a table of each kind: of the breaks, the most severe first, and of rows that have a remark only."""
+    """Return a table of each kind: the breaks, the most severe first, then the rows that only have a remark."""
     kinds: tuple[Kind, ...] = (*product(reversed(Severity), Code), *Code)
     return [group_of(worst, kind, files) for kind in kinds if kind in worst.totals]
 

@@ -22,7 +22,7 @@ MANIFEST_VERSION = 1
 """Grows when a reader of `manifest.json` has to change. New names alone do not make it grow."""
 
 WORK_LIST: str = "report.xlsx"
-"""The file that people write into. Nothing is read from it but their decisions, on request."""
+"""The file that people write into. payclient reads only their decisions from it, on request."""
 
 DECISIONS: str = "decisions.jsonl"
 SIGNATURES: str = "signatures.jsonl"
@@ -159,10 +159,10 @@ class DecisionLog:
 
 
 def read_log(folder: Path) -> DecisionLog:
-    """Return the decisions in *folder*. None if there is no file."""
+    """Return the decisions in *folder*. Empty without a file."""
     try:
         return _read_log(folder)
-    except NotADirectoryError:  # which is reported by what writes there
+    except NotADirectoryError:  # reported by the code that writes there
         return DecisionLog()
     except DecisionError as error:
         raise DecisionError(f"{folder / DECISIONS}: {error.message}") from error
@@ -247,7 +247,7 @@ def verify_decisions(folder: Path) -> tuple[Problem, ...]:
     match _in_manifest(folder, "decisions"):
         case {"lines": int(lines), "sha256": sha256} if checksums[lines - 1 : lines] != (sha256,):
             decisions = plural(lines, "decision")
-            return (Problem(DECISIONS, f"it does not hold the {decisions} that the report was written with"),)
+            return (Problem(DECISIONS, f"it lacks the {decisions} that the report was written with"),)
         case _:
             return ()
 
@@ -296,7 +296,7 @@ def read_signatures(folder: Path) -> tuple[Signature, ...]:
 
 
 def sign(folder: Path, role: str, by: str, at: datetime) -> Signature:
-    """Add a signature of what is in *folder* now, and return it."""
+    """Add a signature of the present files in *folder*, and return it."""
     read_signatures(folder)
     signature = Signature(role, by, at.isoformat(" ", "seconds"), state_of(folder))
     line = json.dumps(asdict(signature), ensure_ascii=False).encode() + b"\n"
@@ -305,7 +305,7 @@ def sign(folder: Path, role: str, by: str, at: datetime) -> Signature:
 
 
 def verify_signatures(folder: Path) -> tuple[Problem, ...]:
-    """Check that what was signed is what is in *folder* now."""
+    """Check that *folder* still has the signed files."""
     try:
         signatures, state = read_signatures(folder), state_of(folder)
     except DecisionError as error:

@@ -1,4 +1,4 @@
-"""Internal: the model of a report, made once: metadata, figures, words, the rows that people read, and outputs."""
+"""Internal: the model of a report, built once: metadata, figures, words, the rows that people read, and outputs."""
 
 import hashlib
 import json
@@ -69,7 +69,7 @@ class LedgerAbout:
 
 @frozen(kw_only=True)
 class JudgedAgain:
-    """The run whose answers were judged a second time, its rules, and the names of those that are others now."""
+    """The run whose answers were judged a second time, its rules, and the names of the rules that differ now."""
 
     folder: str
     run: str
@@ -279,7 +279,7 @@ class Worst:
 
     @property
     def news(self) -> tuple[BreakItem, ...]:
-        """What is new, changed or reopened."""
+        """The news: new, changed and reopened breaks."""
         return self._news.kept
 
     @property
@@ -304,7 +304,7 @@ class Worst:
 # The report
 
 RUN_TERM = "Run"
-"""The line with the name of the run, by which a work list is known to be its."""
+"""The line with the name of the run. It shows that a work list belongs to this run."""
 
 _NOT_RECORDED = "not recorded"
 _FROM_LEDGER = "Only references in the ledger were looked up. Payments missing from the ledger cannot appear here."
@@ -333,7 +333,7 @@ def _code(term: str, value: str | None, missing: str = _NOT_RECORDED) -> Fact:
 
 @frozen
 class BridgeLine:
-    """One line of the bridge. A total has no step."""
+    """One line of the bridge: a step, or a total."""
 
     label: str
     meaning: str
@@ -420,7 +420,7 @@ class Report:
 
     @cached_property
     def advice(self) -> str:
-        """What to do next, for the condition that decides the verdict."""
+        """The advice, for the condition that decides the verdict."""
         advice = words.ADVICE.get(self.summary.conditions[0])
         return words.columns_advice(self.summary.compared) if advice is None else advice
 
@@ -437,7 +437,7 @@ class Report:
 
     @cached_property
     def completeness(self) -> str:
-        """The limits of the report, because a report without findings might suggest that there are none."""
+        """The limits of the report, so that a report without findings does not suggest more than it checked."""
         said, since = [_FROM_LEDGER if self.summary.settlement is None else _BOTH_WAYS], self.summary.since
         said += [] if since is None else [in_words(since.ledger), words.reused_sentence(since)]
         return " ".join(filter(None, said))
@@ -458,7 +458,7 @@ class Report:
 
     @cached_property
     def caution(self) -> str:
-        """What stands next to the verdict: that no amount or no status was compared, and what is ignored."""
+        """The remark next to the verdict: amounts or statuses not compared, and ignored columns."""
         return " ".join([*words.large_remarks(self.summary.compared), *words.ignored(self.summary.compared)])
 
     @cached_property
@@ -510,7 +510,7 @@ class Report:
 
     @cached_property
     def payout_sentence(self) -> str:
-        """The money that came to the bank, and the statement's total. Empty if it was not given."""
+        """The money that reached the bank, and the statement's total. Empty if it was not given."""
         settlement = self.summary.settlement
         if settlement is None or settlement.payout is None:
             return ""
@@ -625,7 +625,7 @@ def _listed(tables: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
 
 @define(kw_only=True)
 class Opening:
-    """What an output is made of. Its `begin` adds the functions that it needs to be called, and closes at the end."""
+    """The parts of an output. Its `begin` adds the functions that it needs to be called, and closes at the end."""
 
     new: AtomicFiles
     names: Collection[str]  # files of this report, and others that stay next to them
@@ -646,7 +646,7 @@ class Output:
     Attributes:
         name: Of the file.
         position: Among the files that the page lists, from 1. 0 for the page itself.
-        holds: What it is for, on the page.
+        holds: Its purpose, on the page.
         begin: The function that begins it, with its module, which is next to this one.
         extra: The extra that the module needs.
         needs: `previous` or `statement` for a file that is written only with it.

@@ -38,7 +38,7 @@ Cell: TypeAlias = str | int | bool | datetime | list[str] | None
 
 
 class Kind(Enum):
-    """The kinds of values. A number has thousands separators in a sheet, a line has none."""
+    """The kinds of values. A number has thousands separators in a sheet, a line does not."""
 
     TEXT = auto()
     WORD = auto()  # a sheet shows `_` as a space
@@ -82,7 +82,7 @@ class RowColumn:
 
 
 def _wall_clock(row: Row) -> datetime | None:
-    """Return the creation as the ledger writes it, without its zone: in one column, no other rule fits all rows."""
+    """Return the creation in the ledger's form, without its zone: in one column, no other rule fits all rows."""
     at = getattr(row.entry, "created_at", None)
     return at.replace(tzinfo=None) if isinstance(at, datetime) else None
 

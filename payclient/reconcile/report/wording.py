@@ -50,7 +50,7 @@ ADVICE: Mapping[Condition, str] = {
     ),
     Condition.CLEAN: "There is nothing to do.",
 }
-"""What to do next, if the condition decides the verdict. About columns that are left out, see `columns_advice`."""
+"""The advice if the condition decides the verdict. About columns that are left out, see `columns_advice`."""
 
 
 # What was compared
@@ -64,7 +64,7 @@ def _first(named: Sequence[str]) -> list[str]:
 
 
 def not_compared(compared: summary.Compared) -> Iterator[str]:
-    """Yield the columns that are not used, with sums of numbers and counts of texts, and what is newly left out."""
+    """Yield the unused columns, with sums of numbers and counts of texts, and those newly left out."""
     columns: dict[str, list[str]] = {}
     for of, unused in (("", compared.unused), (" in the statement", compared.unused_in_statement)):
         for each in unused:
@@ -78,13 +78,13 @@ def not_compared(compared: summary.Compared) -> Iterator[str]:
 
 
 def ignored(compared: summary.Compared) -> list[str]:
-    """Return what is in the columns that are ignored by name, unless it is the same in all rows."""
+    """Return the contents of the columns that are ignored by name, unless they are the same in all rows."""
     named = [in_words(each) for each in compared.ignored if each.words.keys() - {next(iter(each.words), "")}]
     return [f"Ignored by rule: {'; '.join(_first(named))}."] if named else []
 
 
 def columns_advice(compared: summary.Compared) -> str:
-    """Return how to decide about the columns that are not used. None is ignored but by name."""
+    """Return how to decide about the columns that are not used. They are ignored only by name."""
     said = ["An unused column may change the result: use it with --column FIELD=NAME."]
     if compared.unused:
         said.append(
@@ -211,7 +211,7 @@ _TENS = frozenset(10**power for power in range(1, 7))
 
 @singledispatch
 def in_words(value: object) -> str:
-    """Return a value as people read it. Safe to print, and empty if there is nothing to say."""
+    """Return a value as people read it. Safe to print. May be empty."""
     return str(value)
 
 

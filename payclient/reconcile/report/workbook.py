@@ -117,7 +117,7 @@ class SheetWriter:
 
 
 def shown(text: str) -> str:
-    """Return *text* such that XlsxWriter writes a cell that reads as it, with nothing hidden."""
+    """Return *text* such that XlsxWriter writes a cell that reads as it, without hidden characters."""
     # Cut twice: first for speed, then because a character that does not print gets longer when it is shown.
     text = escape_unprintable(escape_unprintable(text, max_length=_MAX_TEXT), max_length=_MAX_TEXT)
     text = _SHARED_ESCAPE.sub("<U+005F>", text)
@@ -327,11 +327,11 @@ class WorkItem:
         return row.reference is not None and (shown(row.reference), _code_of(row)) == (self.reference, self.code)
 
     def decisions(self, row: Row, *, at: datetime, **known: Any) -> list[Decision]:
-        """Return the decision about each finding that makes *row* a break. Refuse what is not allowed."""
+        """Return the decision about each finding that makes *row* a break. Refuse decisions that are not allowed."""
         resolution, until = read_resolution(self.resolution)
         if resolution is Resolution.ACCEPTED:
             if self.code == UNRESOLVED:
-                raise DecisionError("an unresolved row cannot be accepted, because nothing is known about it yet")
+                raise DecisionError("an unresolved row cannot be accepted, because it was not answered yet")
             if not (self.owner and self.comment):
                 raise DecisionError("an acceptance needs an owner and a comment with the reason")
             if until is None or until < at.date():
@@ -386,7 +386,7 @@ def _text(value: Any, place: str) -> str:
         return str(value)
     if value is not None and not isinstance(value, str):
         raise DecisionError(f"{place}: it must be text")
-    # As every report shows it, so that the same text comes back from the next work list.
+    # In the form of every report, so that the next work list returns the same text.
     text = escape_unprintable(" ".join((value or "").split()))
     if len(text) > _MAX_WORK:
         raise DecisionError(f"{place}: it has more than {_MAX_WORK:,} characters")
@@ -394,7 +394,7 @@ def _text(value: Any, place: str) -> str:
 
 
 def decided(items: Sequence[WorkItem], rows: Path, *, run: str, by: str, at: datetime) -> tuple[Decision, ...]:
-    """Return the decisions of *items*, each with its evidence. Refuse one that is not of *rows*, or is not allowed."""
+    """Return the decisions of *items*, each with its evidence. Refuse those not of *rows*, or not allowed."""
     wanted, met = defaultdict[int, list[WorkItem]](list), set[WorkItem]()
     for item in items:
         wanted[item.line].append(item)
@@ -413,6 +413,6 @@ def decided(items: Sequence[WorkItem], rows: Path, *, run: str, by: str, at: dat
                     raise DecisionError(f"{item.place}: it is decided otherwise than {place}, the same finding")
     for item in items:
         if item not in met:
-            what = f"line {item.line} of this run has no {item.code} of {quote(item.reference)}"
+            what = f"{item.code} of {quote(item.reference)} is not in line {item.line} of this run"
             raise DecisionError(f"{item.place}: {what}")
     return tuple(decision for decision, _ in found.values())

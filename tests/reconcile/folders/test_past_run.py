@@ -75,7 +75,7 @@ def change_rows(report):
         (change_rows, "rows.jsonl: it was changed"),
         (cut_journal, "journal.sqlite"),
         (lambda report: (report / f"{JOURNAL}-wal").touch(), "its run is under way or was killed"),
-        (shutil.rmtree, "there is no report at"),
+        (shutil.rmtree, "no report found at"),
     ],
     ids=["no manifest", "no file", "changed", "journal", "log", "no folder"],
 )

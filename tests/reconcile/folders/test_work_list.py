@@ -128,7 +128,7 @@ def test_unresolved(folder, work):
     (decision,) = taken(folder, read_work_list(path, RUN))
     assert decision.key == ("T5", "unresolved")
     path = work(fill("T5", "Ana", "accepted until 2026-12-31", "fine"), sheet="Unresolved")
-    assert "cannot be accepted, because nothing is known" in refusal(folder, path)
+    assert "cannot be accepted, because it was not answered" in refusal(folder, path)
 
 
 def test_listed_twice(folder, work):
@@ -180,14 +180,14 @@ REFUSED = (
     (set_cell(2, "Comment", 1.5), "row 2, Comment: it must be text"),
     (set_cell(2, "Resolution", date(2026, 12, 31)), "row 2, Resolution: it must be text"),
     (set_cell(2, "Comment", "x" * 2001), "row 2, Comment: it has more than 2,000 characters"),
-    (both(fill("T1"), set_cell(2, "Reference", "T9")), "line 2 of this run has no underpaid of 'T9'"),
-    (both(fill("T1"), set_cell(2, "Line", 3)), "line 3 of this run has no underpaid of 'T1'"),
-    (both(fill("T1"), fill("007"), set_cell(3, "Line", 4)), "line 4 of this run has no underpaid of '007'"),
+    (both(fill("T1"), set_cell(2, "Reference", "T9")), "underpaid of 'T9' is not in line 2 of this run"),
+    (both(fill("T1"), set_cell(2, "Line", 3)), "underpaid of 'T1' is not in line 3 of this run"),
+    (both(fill("T1"), fill("007"), set_cell(3, "Line", 4)), "underpaid of '007' is not in line 4 of this run"),
     (
         both(fill("T1"), set_cell(2, "Line", 9), set_cell(2, "Reference", "T7")),
-        "line 9 of this run has no underpaid of 'T7'",
+        "underpaid of 'T7' is not in line 9 of this run",
     ),
-    (both(fill("T1"), set_cell(2, "Finding", "overpaid")), "line 2 of this run has no overpaid of 'T1'"),
+    (both(fill("T1"), set_cell(2, "Finding", "overpaid")), "overpaid of 'T1' is not in line 2 of this run"),
     (both(fill("T1"), set_cell(2, "Line", None)), "row 2: it is not a row of the report"),
     (both(fill("T1"), set_cell(2, "Finding", "=A1")), "row 2: it is not a row of the report"),
     (fill("T1", "Ana", "ok"), "row 2: the resolution must be"),

@@ -60,7 +60,7 @@ def test_digits(subtests):
 
 def test_chosen_field_unknown():
     """A field that does not exist is the caller's mistake."""
-    with pytest.raises(ValueError, match="there is no field 'reff'"):
+    with pytest.raises(ValueError, match="unknown field 'reff'"):
         find_columns(["a"], {"reff": "a"})
 
 

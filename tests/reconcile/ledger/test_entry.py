@@ -22,8 +22,8 @@ REFUSED = [
 ]
 REASONS = {
     **dict.fromkeys(MONEY, "must be an int"),
-    **dict.fromkeys(TEXTS, "must be a str|holds half a surrogate pair"),
-    "reference": "must be a str|must not be empty|holds half a surrogate pair",
+    **dict.fromkeys(TEXTS, "must be a str|contains half a surrogate pair"),
+    "reference": "must be a str|must not be empty|contains half a surrogate pair",
     "expdate": "must be without a time zone",
 }
 

@@ -72,9 +72,9 @@ def test_same(code):
 
 @pytest.mark.parametrize(("code", "number"), [(c, 15000) for c in POSITIVE] + [(c, -15000) for c in NEGATIVE])
 def test_refused(code, number):
-    """Another sign, a word, another number or none refuses the row, with what the cell holds and what it shows."""
+    """Another sign, a word, another number or none refuses the row, with what the cell contains and what it shows."""
     reason = read(number, code)
-    assert f"the cell holds {number:,} and shows " in str(reason)
+    assert f"the cell contains {number:,} and shows " in str(reason)
     assert f"by its number format '{code}'" in reason
 
 
@@ -90,7 +90,7 @@ def test_text():
     with open_ledger(io.BytesIO(data)) as ledger:
         reasons = [getattr(row, "reason", "").partition(",")[0] for row in ledger]
     assert reasons == [
-        "reference: the cell holds 'T1' and shows 'INV-T1'",
-        "amount: the cell holds '5' and shows '-5'",
+        "reference: the cell contains 'T1' and shows 'INV-T1'",
+        "amount: the cell contains '5' and shows '-5'",
         "",
     ]

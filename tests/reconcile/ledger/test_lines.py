@@ -85,7 +85,7 @@ def test_not_as_declared(subtests):
         for data, encoding, offset, line, reason in [
             (b"a\nb\x81c\n", "cp1252", 3, 2, "byte 0x81 at offset 3 (line 2) is not cp1252"),
             (b"a\nb\xff\xff", "shift_jis", 3, 2, "is not shift_jis"),
-            ("a\nb".encode("utf-16-le"), "utf-16", 0, 1, "no byte order mark of UTF-16"),
+            ("a\nb".encode("utf-16-le"), "utf-16", 0, 1, "byte order mark of UTF-16 is missing"),
             (b"\xff\xfea\x00\n\x00b", "utf-16", 6, 2, "the file is truncated"),
             (b"a\nb\0c\n", "cp1252", None, 2, "NUL character near byte 3 (line 2): it is not cp1252"),
         ]:

@@ -109,7 +109,7 @@ def test_verify(tmp_path):
     path = tmp_path / DECISIONS
     path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
     (problem,) = verify_decisions(tmp_path)
-    assert problem.what == "it does not hold the 2 decisions that the report was written with"
+    assert problem.what == "it lacks the 2 decisions that the report was written with"
     path.unlink()
     assert len(verify_decisions(tmp_path)) == 1
 
