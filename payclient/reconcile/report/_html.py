@@ -20,7 +20,8 @@ from payclient.reconcile.report.integrity import DECISIONS, MANIFEST
 from payclient.reconcile.report.model import OUTPUTS, Kind, Opening, Report, Worst, invoice_of
 from payclient.reconcile.report.rows import ROWS
 
-_MAX_LENGTH = 600
+_MAX_LENGTH = 600  # of a value
+_MAX_SENTENCE = 4_000  # made of shortened values
 _MINUS = "\N{MINUS SIGN}"
 _MAX_MARKS = 3  # the most that a writing system needs
 
@@ -157,16 +158,17 @@ def _environment() -> Environment:
         "rules_sentences": words.rules_sentences,
         "signed": _signed,
         "when": words.when,
+        "whole": partial(_harmless, max_length=_MAX_SENTENCE),
     }
     environment.filters.update(filters)
     return environment
 
 
-def _harmless(value: Any) -> Any:
+def _harmless(value: Any, max_length: int = _MAX_LENGTH) -> Any:
     """Escape unprintable characters in every value, once for the whole template."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
-    shown = escape_unprintable(value, max_length=_MAX_LENGTH)
+    shown = escape_unprintable(value, max_length=max_length)
     return shown if shown.isascii() else "".join(_unstacked(shown))
 
 

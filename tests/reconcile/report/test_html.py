@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import hashlib
+import io
 import re
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -17,11 +18,11 @@ from payclient import Transaction
 from payclient._shared.escape import escape_unprintable
 from payclient.reconcile import BreakState, Bucket, Code, Finding, History, Row, Severity, Status, Tally, Total
 from payclient.reconcile.judgement.findings import FindingTotal
-from payclient.reconcile.judgement.records import PreviousRun
+from payclient.reconcile.judgement.records import LedgerChange, PreviousRun, RowTotal, SincePrevious
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.report import Report
 from payclient.reconcile.report._html import ALLOWED as ALLOWED_BY_A_RULE
-from payclient.reconcile.report._html import FILES, group_of, groups_of
+from payclient.reconcile.report._html import FILES, group_of, groups_of, write
 from payclient.reconcile.report.wording import in_words
 from support.chance import examples
 from support.pages import HOSTILE, Page, is_harmless, shape_of
@@ -158,6 +159,17 @@ def test_verdict():
         said = " ".join(page.all("p", class_="next"))
         assert [each for each in (again, canary) if each in said] == [advice] * bool(advice), title
         assert Report(summary_of(rows)).completeness in page.all("p")
+
+
+def test_whole_sentences():
+    """A long sentence of the report is on the page to its end, which says what to do."""
+    missing = tuple(f"T{number:015}" for number in range(20))
+    change = LedgerChange(missing=RowTotal(116, 5), references=missing)
+    previous = PreviousRun(run="R1", folder="20", last_observed_at=None)
+    since = SincePrevious(previous=previous, carried={}, ledger=change)
+    report, file = Report(attrs.evolve(summary_of([]), since=since), about()), io.StringIO()
+    write(file, report)
+    assert report.completeness in Page(file.getvalue()).text
 
 
 def aged(line, state, *, reference=None, at_stake=1, code=Code.UNDERPAID, bucket=Bucket.BREAK):
