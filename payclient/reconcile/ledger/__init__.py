@@ -11,7 +11,12 @@ from payclient.reconcile.ledger._columns import find_columns as find_columns
 from payclient.reconcile.ledger._columns import read_only as read_only
 from payclient.reconcile.ledger._dialect import PLAIN as PLAIN
 from payclient.reconcile.ledger._dialect import Dialect
-from payclient.reconcile.ledger._money import SignLaw as SignLaw
+from payclient.reconcile.ledger._left_out import Excluded as Excluded
+from payclient.reconcile.ledger._left_out import UnreadSheet as UnreadSheet
+from payclient.reconcile.ledger._left_out import UnusedColumn as UnusedColumn
+from payclient.reconcile.ledger._notation import SignLaw as SignLaw
+from payclient.reconcile.ledger._notation import Suggestion as Suggestion
+from payclient.reconcile.ledger._notation import combined as combined
 from payclient.reconcile.ledger._open import Ledger, open_ledger
 from payclient.reconcile.ledger._open import LedgerFile as LedgerFile
 from payclient.reconcile.ledger._open import LedgerFormat as LedgerFormat
@@ -20,11 +25,6 @@ from payclient.reconcile.ledger._rows import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.ledger._rows import RowReader as RowReader
 from payclient.reconcile.ledger._rows import Text as Text
 from payclient.reconcile.ledger._rows import checked_entry as checked_entry
-from payclient.reconcile.ledger._scope import Excluded as Excluded
-from payclient.reconcile.ledger._scope import UnreadSheet as UnreadSheet
-from payclient.reconcile.ledger._suggestion import Suggestion as Suggestion
-from payclient.reconcile.ledger._suggestion import combined as combined
-from payclient.reconcile.ledger._unused import UnusedColumn as UnusedColumn
 from payclient.reconcile.ledger._xlsx import FORMULA as FORMULA
 from payclient.reconcile.ledger._xlsx import read_cells as read_cells
 

@@ -22,11 +22,10 @@ from payclient.reconcile._fields import COMPARED
 from payclient.reconcile.ledger import _columns
 from payclient.reconcile.ledger._columns import Columns, Finder, LedgerChangedError, LedgerError
 from payclient.reconcile.ledger._dialect import UTF_8, Dialect
+from payclient.reconcile.ledger._left_out import Excluded, Scope, UnreadSheet, UnusedColumn
+from payclient.reconcile.ledger._notation import Suggestion, combined
 from payclient.reconcile.ledger._rows import NO_COLUMNS, Entry, RejectedEntry, RowReader
-from payclient.reconcile.ledger._scope import Excluded, Scope, UnreadSheet
-from payclient.reconcile.ledger._suggestion import Suggestion, combined
 from payclient.reconcile.ledger._text import read_csv, read_json_lines, with_start
-from payclient.reconcile.ledger._unused import UnusedColumn
 
 LedgerFormat: TypeAlias = Literal["csv", "jsonl", "xlsx", "parquet"]
 """The format of a ledger."""

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from payclient._shared.escape import escape_unprintable
 from payclient.reconcile.ledger._columns import Finder, LedgerError, Unreadable
+from payclient.reconcile.ledger._left_out import Scope
 from payclient.reconcile.ledger._rows import NO_COLUMNS, Entry, RejectedEntry, RowReader
-from payclient.reconcile.ledger._scope import Scope
 
 _arrow: Any = pa  # pyarrow lacks type hints
 _parquet: Any = pq

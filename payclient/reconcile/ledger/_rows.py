@@ -19,10 +19,8 @@ from payclient.reconcile._fields import KINDS
 from payclient.reconcile.ledger import _columns
 from payclient.reconcile.ledger._columns import IGNORING, CellProblem, Columns, Finder, LedgerError
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect, TimeReader
-from payclient.reconcile.ledger._money import MoneyReader, SignLaw
-from payclient.reconcile.ledger._scope import HAS_DIGIT, Scope, Totals, UnreadSheet
-from payclient.reconcile.ledger._suggestion import Suggester
-from payclient.reconcile.ledger._unused import Unused
+from payclient.reconcile.ledger._left_out import HAS_DIGIT, Scope, Totals, UnreadSheet, Unused
+from payclient.reconcile.ledger._notation import MoneyReader, SignLaw, Suggester
 
 
 class Absent(Enum):

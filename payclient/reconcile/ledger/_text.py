@@ -24,8 +24,8 @@ from payclient._shared.remedy import Remedy, Way
 from payclient.protocol import JSONProblem, is_object, kind, read_json
 from payclient.reconcile.ledger._columns import CellProblem, Columns, Finder, LedgerError, field_of
 from payclient.reconcile.ledger._dialect import UTF_8
+from payclient.reconcile.ledger._left_out import Scope
 from payclient.reconcile.ledger._rows import NO_COLUMNS, Entry, RejectedEntry, RowReader, read_header
-from payclient.reconcile.ledger._scope import Scope
 
 _MAX_LINE = 1 << 20
 
@@ -132,18 +132,8 @@ def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope
             raise
 
     reader = read_header(((number, cells_of(line)) for number, line in filled), columns_of, scope)
-    reader.rows, reader.delimiter = _rows(_records(lines, used, before=reader.header_row), reader), used
+    reader.rows, reader.delimiter = _rows(lines, used, reader), used
     return reader
-
-
-def _rows(records: Iterable[tuple[int, list[str]]], reader: RowReader) -> Iterator[Entry | RejectedEntry | None]:
-    width = len(reader.columns.header)
-    for line, cells in records:
-        if any(map(str.strip, cells)):
-            misfit = None
-            if len(cells) != width:
-                misfit = CellProblem("has {} where the header has {}", plural(len(cells), "cell"), width)
-            yield reader.read(line, cells, misfit)
 
 
 def _cells(header: str, delimiter: str) -> list[str]:
@@ -154,19 +144,24 @@ def _cells(header: str, delimiter: str) -> list[str]:
         return []
 
 
-def _records(lines: Iterator[str], delimiter: str, *, before: int) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+def _rows(lines: Iterator[str], delimiter: str, reader: RowReader) -> Iterator[Entry | RejectedEntry | None]:
+    records = csv.reader(lines, delimiter=delimiter, strict=True)
+    before, width = reader.header_row, len(reader.columns.header)
     while True:
-        line = before + reader.line_num + 1
+        line = before + records.line_num + 1
         try:
-            cells = next(reader)
+            cells = next(records)
         except StopIteration:
             return
         except csv.Error as error:
-            raise _quote_problem(line, str(error), is_open=before + reader.line_num > line) from None
-        if before + reader.line_num != line:
-            raise _quote_problem(line, f"it closes on line {before + reader.line_num}", is_open=True)
-        yield line, cells
+            raise _quote_problem(line, str(error), is_open=before + records.line_num > line) from None
+        if before + records.line_num != line:
+            raise _quote_problem(line, f"it closes on line {before + records.line_num}", is_open=True)
+        if any(map(str.strip, cells)):
+            misfit = None
+            if len(cells) != width:
+                misfit = CellProblem("has {} where the header has {}", plural(len(cells), "cell"), width)
+            yield reader.read(line, cells, misfit)
 
 
 def _quote_problem(line: int, detail: str, *, is_open: bool) -> LedgerError:

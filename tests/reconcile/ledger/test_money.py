@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient.reconcile.ledger import CellProblem, Dialect
-from payclient.reconcile.ledger._money import MoneyReader
+from payclient.reconcile.ledger._notation import MoneyReader
 from support.chance import examples
 from support.misses import check_table
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from payclient.reconcile.ledger import ABSENT, Dialect, LedgerError, RejectedEntry, open_ledger
-from payclient.reconcile.ledger._scope import _Group
+from payclient.reconcile.ledger._left_out import _Group
 from support.misses import check_each
 
 

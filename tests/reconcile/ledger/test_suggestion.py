@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from payclient.reconcile.ledger import Dialect, open_ledger
 from payclient.reconcile.ledger._dialect import TimeFormat, TimeReader
-from payclient.reconcile.ledger._suggestion import Suggester, _read_all, candidates
+from payclient.reconcile.ledger._notation import Suggester, _read_all, candidates
 from reconcile.ledger.test_money import MARKS
 from support.chance import examples
 
@@ -205,7 +205,7 @@ def test_memory_is_flat():
     numbers = random.Random(7)
     for _ in range(20_000):
         suggester.add_amount(f"{numbers.randrange(10, 99)}.{numbers.randrange(100, 999)},00")
-    assert len(suggester._shapes) < 20
+    assert len(suggester._seen["amounts"].cells) < 20
 
 
 DAYS = {

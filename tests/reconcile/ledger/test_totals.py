@@ -6,7 +6,7 @@ import json
 import pytest
 
 from payclient.reconcile.ledger import Dialect, LedgerError, RejectedEntry, open_ledger
-from payclient.reconcile.ledger._scope import is_totals_text
+from payclient.reconcile.ledger._left_out import is_totals_text
 
 HEADER = ("reference", "customer", "amount")
 ROWS = [("T1", "Ana", 700_000), ("T2", "Budi", 641_999)]

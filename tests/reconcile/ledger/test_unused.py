@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient.reconcile.ledger import Dialect, LedgerError, open_ledger
-from payclient.reconcile.ledger._suggestion import is_time, may_be_money
+from payclient.reconcile.ledger._notation import is_time, may_be_money
 from payclient.reconcile.report.wording import in_words
 from reconcile.ledger.test_suggestion import _cell
 from support.chance import examples

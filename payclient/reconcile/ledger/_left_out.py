@@ -1,0 +1,476 @@
+"""
+What of a ledger is left out: rows of another currency, of totals or declared to be outside, and columns not in use.
+
+Rows outside are neither looked up nor part of any total. They are counted, with their lines and amounts.
+
+A totals row is not a transaction: the service would not find it, and the ledger's total would count every amount
+twice. It is recognised by a word such as `TOTAL` in its reference, by such a word in another cell if its reference is
+empty, or by an amount that is the sum of the rows above if only its reference is without a digit; or by the number of
+rows of a group behind its heading, as in `BCA (3)`, whose rows must then add up to its amount.
+
+The sums and words of the unused columns are kept, so that a verdict can name them. No word is interpreted: a list of
+words catches what it lists. Arithmetic decides, alike for texts, numbers, times, booleans and JSON. A few different
+values that rows share, or one value in most rows next to few others, are words with their counts. A few shapes or first
+words of texts are, too. Numbers that are amounts have a sum. Not named is what has another value in each row. Two lists
+of names make a column quiet, so that what they lack is named: of row numbers, and of times that every payment has.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date
+from functools import lru_cache
+from heapq import nlargest
+from typing import Any
+
+from attrs import define, field, frozen
+
+from payclient._shared.escape import plural, quote
+from payclient._shared.remedy import Remedy, Side, Way
+from payclient.reconcile.ledger import _columns
+from payclient.reconcile.ledger._columns import SIDES, CellProblem, Columns, LedgerError, word_list
+from payclient.reconcile.ledger._dialect import PLAIN, Dialect
+from payclient.reconcile.ledger._notation import MoneyReader, is_time, may_be_money
+
+TOTALS_WORDS = frozenset(word_list("totals", "words"))
+"""One of these must be there, in any case."""
+
+_BESIDE = frozenset(word_list("totals", "beside"))
+HAS_DIGIT = re.compile(r"\d").search
+_COUNT = re.compile(r"\(\s*\d[\d.,]*\s*\w*\s*\)")
+_WORD = re.compile(r"[^\W\d_]+")
+_GROUP = re.compile(r".*\S \(([1-9]\d{0,6})\)").fullmatch
+"""The heading of a group with the number of its rows, from an accounting program."""
+_MIN_ROWS = 2
+"""Minimum number of rows of a sum. With one row, a repeated amount would look like its sum."""
+
+
+def is_totals_text(text: str) -> bool:
+    """Return whether *text* is the label of a total, such as `Grand Total:` or `Jumlah (12 baris)`."""
+    if HAS_DIGIT(text) and HAS_DIGIT(text := _COUNT.sub("", text)):
+        return False  # the usual case: a reference
+    found = _WORD.findall(text.casefold())
+    return not TOTALS_WORDS.isdisjoint(found) and all(word in TOTALS_WORDS or word in _BESIDE for word in found)
+
+
+class Totals:
+    """Keeps the sums of the rows above, to recognise a row that has one."""
+
+    def __init__(self, dialect: Dialect = PLAIN) -> None:
+        self._parts = [[0, 0], [0, 0]]
+        """Rows and their sum: of the whole ledger, and since the last totals row."""
+        self._are_numbered = True
+        """Whether each reference has a digit, so that a word in its place is something else."""
+        self.is_whole = True
+        """Whether each row so far is used with its amount. Otherwise a control total cannot be checked."""
+        self._are_skipped = dialect.skip_totals
+        self._groups: list[tuple[str, list[int]]] = []
+        """The headings of the groups that this row is in, each with the rows and the sum that are still missing."""
+
+    def reason(self, reference: str | None, amount: int | None, cells: Sequence[Any]) -> CellProblem | None:
+        """Return why a row is a totals row, with a remedy if it may be left out. Otherwise count it and return None."""
+        is_numbered = reference is not None and HAS_DIGIT(reference) is not None
+        is_named = is_numbered or (reference is not None and any(map(str.isalnum, reference)))
+        texts = [reference] if reference is not None and is_named else [each for each in cells if isinstance(each, str)]
+        found = None if is_numbered and "(" not in texts[0] else next(filter(is_totals_text, texts), None)
+        (rows, total), (rows_since, total_since) = self._parts
+        is_sum = (rows >= _MIN_ROWS and amount == total) or (rows_since >= _MIN_ROWS and amount == total_since)
+        is_sum = bool(amount) and is_sum and (not is_named or (self._are_numbered and not is_numbered))
+        group = _GROUP(texts[0]) if found is None and is_named and texts[0][-1] == ")" else None
+        if found is None and not is_sum and group is None:
+            self._count(amount, is_numbered=is_numbered, is_named=is_named)
+            return None
+        self._parts[1] = [0, 0]
+        if group is not None:
+            why = f"{quote(group[0])} is the heading of {plural(int(group[1]), 'row')}"
+            if amount is not None and self._are_skipped:
+                self._groups.append((group[0], [int(group[1]), amount]))
+        elif rows and self.is_whole and amount is not None and amount not in (total, total_since):
+            message = "is a totals row with {:,}, but the rows above it add up to {:,}: rows may be missing"
+            return CellProblem(message, amount, total)
+        else:
+            why = f"it has {quote(found)}" if found is not None else f"{amount:,} is the sum of the rows above"
+        out = Remedy((Way("skip_totals"),), "leaves it out")
+        return CellProblem("is a totals row: {}, and its amount is not added to the total", why, remedies=[out])
+
+    def _count(self, amount: int | None, *, is_numbered: bool, is_named: bool) -> None:
+        self._are_numbered = self._are_numbered and (is_numbered or not is_named)
+        self.is_whole = self.is_whole and amount is not None
+        for part in self._parts:
+            part[0] += 1
+            part[1] += amount or 0
+        for name, rest in self._groups:
+            rest[0] -= 1
+            rest[1] -= amount or 0
+            if self.is_whole and rest[1] and not rest[0]:
+                message = f"the rows below {quote(name)} do not add up to its amount, by {rest[1]:,}"
+                raise LedgerError(f"{message}: rows may be missing")
+        if self._groups:
+            self._groups = [each for each in self._groups if each[1][0] > 0]
+
+
+_MAX_RANGES = 200
+_MAX_KINDS = 50
+
+
+@frozen(kw_only=True)
+class Excluded:
+    """
+    Rows that are outside for one reason.
+
+    Attributes:
+        why: The reason, such as `in USD`.
+        rows: The number of them.
+        amount: Their amounts, added up, as far as they can be read.
+        lines: Their lines, such as `4, 7-9`. Ends with `…` if there are too many to list.
+    """
+
+    why: str
+    rows: int
+    amount: int
+    lines: str
+
+    def __str__(self) -> str:
+        line = "line" if self.lines.isdecimal() else "lines"
+        where = f"{line} {self.lines}; amount {self.amount:,}"
+        return f"skipped {plural(self.rows, 'row')} {self.why}: {where}"
+
+
+@frozen
+class UnreadSheet:
+    """A sheet of a workbook with its filled rows, without a header, if no sheet was chosen by name."""
+
+    name: str
+    rows: int
+
+
+@define
+class _Group:
+    rows: int = 0
+    amount: int = 0
+    ranges: list[list[int]] = field(factory=list)
+
+    def add(self, line: int, amount: object) -> None:
+        self.rows += 1
+        self.amount += amount if isinstance(amount, int) else 0
+        if self.ranges and self.ranges[-1][1] == line - 1:
+            self.ranges[-1][1] = line
+        elif len(self.ranges) <= _MAX_RANGES:  # one more than is shown
+            self.ranges.append([line, line])
+
+    @property
+    def lines(self) -> str:
+        shown = [str(first) if first == last else f"{first}-{last}" for first, last in self.ranges[:_MAX_RANGES]]
+        return ", ".join(shown) + (" …" if self.ranges[_MAX_RANGES:] else "")
+
+
+class Scope:
+    """Decides about each row, and counts those outside."""
+
+    # A row of a statement needs no amount if it has the amount received.
+
+    def __init__(self, dialect: Dialect = PLAIN, *, is_statement: bool = False) -> None:
+        self.dialect: Dialect = dialect
+        self.is_statement: bool = is_statement
+        self.side: Side = "statement" if is_statement else "ledger"
+        self.totals_amount: int = 0
+        self._wanted = dialect.only_currency.casefold()
+        self._currency = "", 0
+        self._groups: dict[str, _Group] = {}
+
+    def check_columns(self, used: Mapping[str, str]) -> None:
+        if self._wanted and used and "currency" not in used:
+            message = "only the rows of one currency are to be read, and no column is called currency: choose one"
+            raise LedgerError(message, line=1, refused=Way("only_currency", self.dialect.only_currency))
+
+    def leaves_out_totals(self, line: int, amount: object) -> bool:
+        """Return whether a totals row on *line* is outside, which is then counted."""
+        if isinstance(amount, int) and not self.dialect.skip_totals:
+            self.totals_amount += amount
+        return self._leave_out("of totals" if self.dialect.skip_totals else "", line, amount)
+
+    def leaves_out_like(self, line: int, cells: Iterable[Any], amount: object) -> bool:
+        """Return whether the row on *line* begins like the rows declared to be outside. If so, count it."""
+        first = next((text for cell in cells if (text := str("" if cell is None else cell).strip())), "")
+        found = next((each for each in self.dialect.skip_rows_like if first.casefold().startswith(each.casefold())), "")
+        return self._leave_out(f"like {quote(found)}" if found else "", line, amount)
+
+    def leaves_out(self, line: int, values: Mapping[str, Any], problems: list[tuple[str, CellProblem]]) -> bool:
+        """Return whether the row on *line* is outside, which is then counted. A missing currency is a problem."""
+        return self._leave_out(self._other_currency(line, values, problems), line, values.get("amount"))
+
+    def _other_currency(self, line: int, values: Mapping[str, Any], problems: list[tuple[str, CellProblem]]) -> str:
+        currency = values.get("currency")
+        if currency is None:
+            if self._wanted:
+                message = "the cell is empty, and only the rows of one currency are read"
+                problems.append(("currency", CellProblem(message)))
+            return ""
+        if self._wanted:
+            return "" if currency.casefold() == self._wanted else f"in {currency.upper()}"
+        first, first_line = self._currency
+        if not first:
+            self._currency = currency.casefold(), line
+        elif first != currency.casefold():
+            both = f"{quote(first.upper())} (line {first_line}) and {quote(currency.upper())} (line {line})"
+            names = dict.fromkeys((first.upper(), currency.upper()))
+            ways = [Remedy((Way("only_currency", name),), "reads the rows of one") for name in names]
+            raise LedgerError(f"there are amounts in {both}, which cannot be added", line=line, remedies=ways)
+        return ""
+
+    def _leave_out(self, why: str, line: int, amount: object) -> bool:
+        if why:
+            is_known = why in self._groups or len(self._groups) < _MAX_KINDS
+            self._groups.setdefault(why if is_known else "of other kinds", _Group()).add(line, amount)
+        return bool(why)
+
+    @property
+    def currency(self) -> str:
+        return (self._wanted or self._currency[0]).upper()
+
+    @property
+    def excluded(self) -> tuple[Excluded, ...]:
+        groups = self._groups.items()
+        return tuple(Excluded(why=why, rows=each.rows, amount=each.amount, lines=each.lines) for why, each in groups)
+
+
+_EMPTY, _FILLED, _OTHERS = "(empty)", "(filled)", "(others)"
+"""Counted among the words: the cells without one, and those with texts that are not shown."""
+_MAX_WORDS = 10
+_MAX_KEYS = 1000
+_SAMPLE = 10
+_MAX_REPEATED = 50
+"""More than ten words are still few if rows share them, such as the dozens of types in an export of payments."""
+MAX_COUNTED = 4096
+_MIN_SUM = 1000
+"""Fewer than eleven different numbers, all below this, are codes and flags, and shown like words."""
+_LABEL = re.compile(r"\A([^\W\d_]*)\d+([^\W\d_]*)\Z|[^\W_]*\d[^\W_]*")
+"""A part with a digit, such as the number of an invoice. If it is the whole, only its digits are."""
+_ZEROS = dict.fromkeys(map(ord, "123456789"), "0")
+"""Turns texts that differ in their digits alone into one, whose shape is remembered."""
+_NAME = re.compile(r"(?=.*\d).{4,}")
+"""A text that occurs once names its row, rather than describing it."""
+_CODE = re.compile(r"0\d+|\d{13,}")
+_YEAR = re.compile(r"(?<!\d)\d{4}(?=\D|\d{4}(?!\d)|$)")
+_ERA = 10
+"""Years between times, if some of them mean *never*, as 0001, 1900, 1970 and 9999 do."""
+_NUMBERING = frozenset(word_list("quiet", "numbering"))
+_TIMES, _TIMES_BESIDE = (frozenset(word_list("quiet", key)) for key in ("times", "beside"))
+
+
+@frozen
+class UnusedColumn:
+    """
+    A column that nothing uses, and that may change the meaning of a row.
+
+    Attributes:
+        name: Name in the header.
+        words: Its different texts with the number of rows, the most frequent first. Empty for numbers.
+        amount: The sum of its numbers, read as amounts are. None for texts, and if not all can be read so.
+    """
+
+    name: str
+    words: Mapping[str, int] = field(converter=_columns.read_only, hash=False)
+    amount: int | None = None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Its words that stand in the file."""
+        return tuple(word for word in self.words if word not in (_EMPTY, _FILLED, _OTHERS))
+
+
+@lru_cache(maxsize=MAX_COUNTED)
+def _shape(text: str) -> str:
+    return _LABEL.sub(r"\1#\2", text)
+
+
+class Evidence:
+    """The cells of one unused column. Memory does not grow with the ledger."""
+
+    def __init__(self, name: str, reader: MoneyReader) -> None:
+        self.name, self._reader = name, reader
+        self.counts: dict[Any, int] = {}
+        """Cells that were not looked at yet, each different one once."""
+        self._filled = self._times = self._greatest = self._last = 0
+        self._years = Counter[int]()
+        self._sum: int | None = 0
+        self._may_be_money = self._are_running = True
+        self._has_objects = False
+        self._texts = set[str]()
+        """The cells that are neither numbers nor times."""
+        self.words: dict[str, int] = {}
+        """All different texts while they are few. The most frequent ones otherwise."""
+        self._shapes = Counter[str](), Counter[str]()
+        """The words with `#` for each label, and what these begin with."""
+
+    def add(self, cell: Any) -> None:
+        if cell.__hash__ is None:  # a list or an object of JSON
+            self._has_objects, cell = True, str(cell)
+        self.counts[cell] = self.counts.get(cell, 0) + 1
+        if len(self.counts) > MAX_COUNTED:
+            self.look()
+
+    def look(self) -> None:
+        """Look at the cells that wait."""
+        for cell, rows in self.counts.items():
+            text = "" if cell is None else cell.reason if isinstance(cell, _columns.Unreadable) else str(cell)
+            text = text.removesuffix(".0").strip(_columns.BLANK)
+            if text:
+                self._filled += rows
+                if len(self._texts) <= _MAX_WORDS:
+                    self._classify(cell, text, rows)
+                self.words[text] = self.words.get(text, 0) + rows
+                if len(self._shapes[1]) <= _MAX_WORDS:
+                    shape = _shape(text.translate(_ZEROS))
+                    for found, each in zip(self._shapes, (shape, shape.split(" ", 1)[0]), strict=True):
+                        if len(found) <= _MAX_WORDS:
+                            found[each] += rows
+        self.counts = {}
+        if len(self.words) > MAX_COUNTED:  # words that rows share stay
+            self.words = dict(nlargest(MAX_COUNTED // 2, self.words.items(), key=_rows_of))
+
+    def _classify(self, cell: Any, text: str, rows: int) -> None:
+        if isinstance(cell, date) or is_time(text):
+            self._times += rows
+            if year := _YEAR.search(text):
+                self._years[int(year[0])] += rows
+            return
+        try:
+            number = self._reader.read(text if isinstance(cell, float | str) else cell)
+        except CellProblem:
+            number = None
+        if number is None and not may_be_money(text):
+            self._texts.add(text)
+            return
+        if number is None or self._sum is None:
+            self._sum, self._greatest, self._are_running = None, _MIN_SUM, False
+            return
+        self._may_be_money = self._may_be_money and not _CODE.fullmatch(text)
+        self._are_running = self._are_running and rows == 1 and (not self._greatest or abs(number - self._last) == 1)
+        self._sum, self._greatest, self._last = self._sum + number * rows, max(self._greatest, abs(number)), number
+
+    @property
+    def has_money(self) -> bool:
+        """Whether its numbers may be amounts: codes, flags and row numbers are not."""
+        is_counted = self._are_running and self._filled > 2 and not _NUMBERING.isdisjoint(_words_of(self.name))
+        are_numbers = len(self._texts) <= _MAX_WORDS and self._filled > self._times and self._may_be_money
+        return are_numbers and not is_counted and (len(self.words) > _MAX_WORDS or self._greatest >= _MIN_SUM)
+
+    @property
+    def _are_codes(self) -> bool:
+        """Whether its numbers are few and rows share them, on average, as they do account numbers. 0 does not count."""
+        numbers = {word: rows for word, rows in self.words.items() if re.search("[1-9]", word)}
+        is_like_code = len({*map(len, numbers)}) == 1 and len(numbers) <= _MAX_REPEATED
+        return (len(numbers) <= _MAX_WORDS or is_like_code) and sum(numbers.values()) >= 2 * len(numbers)
+
+    def found(self, rows: int) -> UnusedColumn | None:
+        """Return what its cells may mean for *rows*. None if they are meaningless."""
+        if not self._filled:
+            return None
+        empty = {_EMPTY: rows - self._filled} if rows > self._filled else {}
+        if self.has_money and self._times < self._filled and not self._are_codes:
+            return UnusedColumn(self.name, {} if self._sum is not None else self.words, self._sum)
+        rest = {_FILLED: self._filled} if empty or self._has_objects else {}
+        words = {**(self._few or rest), **empty}
+        return UnusedColumn(self.name, dict(sorted(words.items(), key=_rows_of, reverse=True))) if words else None
+
+    @property
+    def _few(self) -> Mapping[str, int]:
+        """The texts of its cells, or the few ways they are written or begin. Empty if there are many."""
+        are_times = self._times == self._filled
+        eras = self._eras if are_times else {}
+        if are_times and len(eras) < 2 and _words_of(self.name) - _TIMES_BESIDE <= _TIMES:
+            return {}
+        are_labels = not self._has_objects and all(n == 1 and _NAME.fullmatch(word) for word, n in self.words.items())
+        most_frequent = nlargest(2, self.words.items(), key=_rows_of)
+        (word, most), (_, second) = [*most_frequent, ("", 0)][:2]
+        is_alone = most >= _MAX_WORDS * max(second, 1)  # next to texts that are hardly shared
+        is_shared = len(self.words) <= min(_MAX_REPEATED, self._filled // 2) and not is_alone
+        if not are_labels and (len(self.words) <= _MAX_WORDS or is_shared):
+            return self.words
+        if is_alone or 2 * most > self._filled > most:
+            return {word: most, _OTHERS: self._filled - most}
+        few: Sequence[Mapping[str, int]] = [eras] if are_times else self._shapes
+        return next((found for found in few if 1 < len(found) <= _MAX_WORDS), dict[str, int]())
+
+    @property
+    def _eras(self) -> dict[str, int]:
+        """The rows by the years of their times, parted where many years are between two."""
+        eras: list[list[int]] = []
+        for year in sorted(self._years):
+            if not eras or year - eras[-1][1] >= _ERA:
+                eras.append([year, year, 0])
+            eras[-1][1:] = [year, eras[-1][2] + self._years[year]]
+        return {f"{first:04}" if first == last else f"{first:04}-{last:04}": rows for first, last, rows in eras}
+
+
+def _rows_of(word: tuple[str, int]) -> int:
+    return word[1]
+
+
+def _words_of(name: str) -> set[str]:
+    return {*_columns.normalise_name(name).split("_")} if name[:1] != "#" else {"no"}
+
+
+class Unused:
+    """The columns of a ledger that nothing uses, with the possible meanings of their cells."""
+
+    def __init__(self, columns: Columns, used: Collection[int], reader: MoneyReader) -> None:
+        self._used, self._reader = columns.used, reader
+        names = enumerate(_columns.column_names(columns.header))
+        self._places = [(place, Evidence(name, reader)) for place, name in names if place not in used]
+        self._keys: dict[str, Evidence] = {}
+        """The cells under names that the header does not have."""
+        self._sample: list[Sequence[Any]] = []
+        """The first rows. A suggestion must be able to read them."""
+        self._rows = 0
+        self.ignored: Collection[str] = ()
+
+    def observe(self, cells: Sequence[Any]) -> None:
+        self._rows += 1
+        if self._rows <= _SAMPLE:
+            self._sample.append(cells)
+        for place, column in self._places:
+            cell = cells[place]
+            if type(cell) is str:  # nearly every cell, so without a call
+                counts = column.counts
+                counts[cell] = counts.get(cell, 0) + 1
+                if len(counts) > MAX_COUNTED:
+                    column.look()
+            else:
+                column.add(cell)
+
+    def add_key(self, name: str, cell: Any) -> None:
+        """Add a cell under a name that the header does not have."""
+        if name in self._keys or len(self._keys) < _MAX_KEYS:
+            self._keys.setdefault(name, Evidence(name, self._reader)).add(cell)
+
+    @property
+    def _columns(self) -> list[Evidence]:
+        return [*(column for _, column in self._places), *self._keys.values()]
+
+    def found(self, *, are_ignored: bool) -> tuple[UnusedColumn, ...]:
+        """Return what the columns, ignored by name or not, may mean for the rows. Complete at the end."""
+        columns = (each for each in self._columns if (each.name in self.ignored) is are_ignored)
+        return tuple(found for each in columns if (found := each.found(self._rows)) is not None)
+
+    def check(self) -> None:
+        """Check that no column has the amounts, or their sign, without which nothing can be compared."""
+        for each in self._columns:
+            each.look()
+        unused = [each for each in self._columns if each.name not in self.ignored]
+        if "amount" not in self._used and (money := [each for each in unused if each.has_money]):
+            sides = {SIDES[word]: each for each in money for word in _words_of(each.name) & SIDES.keys()}
+            use: list[Remedy] = []
+            both_places = [place for place, column in self._places if column in sides.values()]
+            filled = ([bool(re.search("[1-9]", str(row[place]))) for place in both_places] for row in self._sample)
+            if len(sides) == 2 and all(sum(each) == 1 for each in filled):
+                for came, whose in ((1, "a bank has them"), (-1, "your own books have them")):
+                    both = Way("column", sides[came].name, "amount"), Way("debit_columns", sides[-came].name, "amount")
+                    use.append(Remedy(both, f"reads both as {whose}"))
+            money = [*sides.values()] if use else sorted(money, key=lambda each: len(each.words) < 2)  # constants last
+            _columns.refuse_unused([each.name for each in money], "looks like money and is not used", "amount", use)
+        few = [each for each in unused if len(each.words) <= _MAX_WORDS]
+        directions = [each.name for each in few if {*map(_columns.sign_of, each.words)} == {1, -1}]
+        if {"direction", "kind"}.isdisjoint(self._used) and directions:
+            _columns.refuse_unused(directions, "has words for credit and debit and is not used", "direction")

@@ -1,0 +1,522 @@
+"""
+Read an amount as it is declared to be written, exactly or not at all, and suggest the declaration that would read it.
+
+payclient never guesses. A mark that is not declared is refused, and the reason names the option that would declare it.
+A notation of amounts or times is suggested only if it reads every cell, and no other reads any of them differently.
+Only the shapes of the cells are remembered, so memory does not grow with the ledger.
+
+A sign stands once: in its cell, by a column of debits or of directions, or by the kind of line. If the cell and its
+neighbour both show it, they must agree, in each debit of the column: otherwise some debits would be read as money
+received.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from decimal import Decimal
+from functools import cache, lru_cache
+from itertools import product
+from typing import Any, TypeAlias, cast
+
+import attrs
+from attrs import define, field, frozen
+
+from payclient._shared.escape import plural, quote
+from payclient._shared.remedy import Remedy, Side, Way
+from payclient.reconcile.ledger import _columns
+from payclient.reconcile.ledger._columns import BLANK, SIDES, CellProblem, is_currency, shown
+from payclient.reconcile.ledger._dialect import PLAIN, THOUSANDS, Dialect, TimeFormat, TimeReader, time_pattern
+
+_MAX_DIGITS = 18
+_MAX = 10**_MAX_DIGITS
+_MAX_FLOATING = 10**15  # a float does not keep further digits
+_SPACES = "\u0020\u00a0\u2007\u2009\u202f"
+_MARKS = {None: "(?!)", ",": ",", ".": r"\.", "space": f"[{_SPACES}]", "apostrophe": "['\u2019]"}
+_NUMBER = re.compile(r"[0-9]+(?:[.,'\u2019 \u00a0\u2007\u2009\u202f][0-9]+)*")
+_PLAIN, _NEVER = re.compile(f"[0-9]{{1,{_MAX_DIGITS}}}"), re.compile("(?!)")
+_CURRENCY = re.compile(r"[^\W\d_]{0,5}[$\u00a3\u00a5\u20a0-\u20bf]|[^\W\d_]{1,5}\.?")
+_STRANGE = re.compile("[*#!?~^]+")
+_NEARLY = 0.0001
+_DIGITS_ONLY = "write only digits, or declare how it is written"
+
+
+class MoneyReader:
+    """Reads amounts in one notation."""
+
+    # Without a declaration, `15000` and `15000.00` are the same. `15.000` is refused, which is fifteen to one reader
+    # and fifteen thousand to another.
+
+    def __init__(self, dialect: Dialect = PLAIN) -> None:
+        self._dialect = dialect
+        self._places = dialect.minor_units
+        self._has_point = dialect.decimal != "," and dialect.thousands != "."
+        self.is_plain: Callable[[str], object] = (_NEVER if self._places else _PLAIN).fullmatch  # with one reading
+        self._pattern = _pattern(dialect)
+
+    def read(self, cell: Any) -> int | None:
+        """Return a whole number of the service's unit, or None for an empty cell."""
+        # A cell is refused without exactly one reading in this notation, and a float of more than fifteen digits.
+        if not isinstance(cell, str):
+            return None if cell is None else self._number(cell)
+        if self.is_plain(cell):  # the usual cases
+            return int(cell)
+        if self._has_point and cell[-3:] == ".00" and self.is_plain(cell[:-3]):
+            return int(cell[:-3])
+        text = cell.strip(BLANK)
+        if not text:
+            return None
+        match = self._pattern.fullmatch(text)
+        if match is None:
+            raise _refusal(text, self._dialect)
+        return self._value(text, match)
+
+    def sign(self, cell: Any, number: int) -> int:
+        """Return -1 or 1 for a *cell* that shows the sign of its *number*. 0 if it has only digits."""
+        if number < 0 or not isinstance(cell, str) or cell.isdigit():
+            return -1 if number < 0 else 0
+        match = self._pattern.fullmatch(cell.strip(BLANK))
+        return 1 if match is not None and _signs(match) else 0
+
+    def _value(self, text: str, match: re.Match[str]) -> int:
+        whole, fraction = re.sub("[^0-9]", "", match["whole"]), match["fraction"] or ""
+        if len(signs := _signs(match)) > 1:
+            raise CellProblem("{} has two signs", quote(text))
+        sign, digits = sum(signs) or 1, whole.lstrip("0")
+        if fraction == "000" and 1 <= len(digits) <= 3 and self._dialect.decimal is None:
+            number = f"-{digits}" if sign < 0 else digits
+            message = "{} may mean {} or {}000: write only digits, or declare what the point is"
+            ways = [Remedy((Way(name, "."),), "declares it") for name in ("decimal", "thousands")]
+            raise CellProblem(message, quote(text), number, number, remedies=ways)
+        return _scaled(sign, whole, fraction, self._places, text)
+
+    def _number(self, value: Any) -> int | None:
+        number = Decimal(value) if type(value) is int else value
+        if isinstance(value, float) and abs(value) < _MAX_FLOATING:  # false for what is not a number
+            if not self._places and 0 < abs(value - round(value)) < _NEARLY:
+                message = "{} is nearly {:,}, but not quite. Round it in its formula, as with ROUND(…, 0)"
+                raise CellProblem(message, shown(value), round(value))
+            # The digits that spreadsheets keep are enough for a scale.
+            number = Decimal(f"{value:.15g}" if self._places else repr(value))
+        if not isinstance(number, Decimal) or not number.is_finite() or abs(number) >= _MAX:
+            most = 15 if isinstance(value, float) else 18
+            raise CellProblem("{} is not a whole number of at most {} digits", shown(value), most)
+        text = f"{number:f}"
+        if number is value and not self._places:  # its point may be one between thousands
+            return _PLAIN_READER.read(text)
+        whole, _, fraction = text.lstrip("+-").partition(".")
+        return _scaled(-1 if number < 0 else 1, whole, fraction, self._places, text)
+
+
+def _scaled(sign: int, whole: str, fraction: str, places: int, text: str) -> int:
+    """Return a number with *places* decimal places as a whole number of its smallest units."""
+    # The only place where digits of any length become a number: `int` refuses long ones with a plain error.
+    digits = fraction.rstrip("0")
+    if len(digits) > places:
+        if places:
+            raise CellProblem("{} has more than {} decimal places", quote(text), places)
+        smaller = Way("minor_units", max(2, min(len(fraction), 4)))
+        ways = [Remedy((smaller,), "reads it if the service counts in the smaller unit")]
+        raise CellProblem("{} is not a whole number", quote(text), remedies=ways)
+    number = (whole + digits.ljust(places, "0")).lstrip("0") or "0"
+    if len(number) > _MAX_DIGITS:
+        raise CellProblem("{} has more than {} digits", quote(text), _MAX_DIGITS)
+    return sign * int(number)
+
+
+def _pattern(dialect: Dialect) -> re.Pattern[str]:
+    thousands = _MARKS[dialect.thousands]
+    groups = f"[0-9]{{1,3}}(?:(?P<mark>{thousands})[0-9]{{3}}(?:(?P=mark)[0-9]{{3}})*)"
+    space = f"[{_SPACES}]?"
+    prefix = f"(?:{_affix(dialect.currency_prefix)}{space})?"
+    suffix = f"(?:{space}{_affix(dialect.currency_suffix)})?"
+    decimal = dialect.decimal or ("." if dialect.thousands != "." else None)
+    # Behind a declared decimal mark, nothing or a dash stands for "no fraction": 15.000,- and the 15.000.- of Indonesia
+    dash = "(?:-{1,2}|[\u2013\u2014])"
+    nothing = f"|{dash}?" if dialect.decimal else ""
+    fraction = f"{re.escape(decimal)}(?:(?P<fraction>[0-9]+){nothing})" if decimal else "(?P<fraction>(?!))"
+    if dialect.thousands in (".", ","):
+        fraction = f"{fraction}|(?(mark){thousands}{dash}|(?!))"
+    fraction = f"(?:{fraction})?"
+    bare = f"|(?={re.escape(dialect.decimal)}[0-9])" if dialect.decimal else ""  # such as .00
+    number = f"(?P<whole>{groups}|[0-9]+{bare}){fraction}"
+    sign = "[-+\u2212]"
+    text = rf"(?:(?P<before>{sign}){space})?{prefix}(?P<between>{sign}?){number}{suffix}"
+    if dialect.negative == "trailing":
+        text = rf"{text}(?:{space}(?P<behind>{sign}))?"
+    elif dialect.negative == "debit":
+        words = "|".join(SIDES)
+        ahead = rf"(?:(?P<ahead>{words})(?:\.?[{_SPACES}]|(?!\.)))?"  # the point of DB.50 may be a decimal mark
+        text = rf"{ahead}{text}(?:{space}(?P<side>{words})\.?)?"
+    elif dialect.negative == "parentheses":
+        text = rf"(?P<open>{prefix}\()?{text}(?P<close>(?(open)\){suffix}))"
+    return re.compile(text, re.IGNORECASE)
+
+
+def _affix(symbol: str) -> str:
+    if not symbol:
+        return "(?!)"
+    return re.escape(symbol) + (r"\.?" if symbol[-1].isalpha() else "")
+
+
+def _signs(match: re.Match[str]) -> list[int]:
+    """Return the signs of an amount, as 1 and -1."""
+    marks = map(match.groupdict().get, ("before", "between", "behind", "ahead", "side", "open"))
+    return [SIDES.get(mark.casefold()) or (1 if mark == "+" else -1) for mark in marks if mark]
+
+
+def _refusal(text: str, dialect: Dialect) -> CellProblem:
+    """Return the problem with *text*, and the option that would declare it."""
+    if text.startswith("="):
+        message = "{} is a formula of a spreadsheet: export the values of the column, as whole numbers"
+        return CellProblem(message, quote(text))
+    if found := _columns.damage(text):
+        return CellProblem("{}: export the column as whole numbers", found)
+    number = _NUMBER.search(text)
+    if number is None:
+        empty = Remedy((Way("null", text),), "reads it as an empty cell")
+        return CellProblem("{} is not a number", quote(text), remedies=[empty])
+    inside = re.sub(f"[0-9.,'\u2019{_SPACES}]", "", number[0])
+    before, behind = text[: number.start()], text[number.end() :]
+    if declaring := next(_missing(before, behind, dialect), None):
+        return CellProblem("{} is not a number as declared", quote(text), remedies=[declaring])
+    if mark := _STRANGE.search(f"{before} {behind}"):
+        message = "{}: {} may change the amount: export it in a column by itself"
+        return CellProblem(message, quote(text), quote(mark[0]))
+    if not inside and (hidden := _columns.invisible(number[0])) and dialect.thousands != "space":
+        spaces = Remedy((Way("thousands", "space"),), "reads it if it groups thousands")
+        return CellProblem("{}", hidden, remedies=[spaces])
+    marks = {"decimal": dialect.decimal, "thousands": dialect.thousands}
+    given = [f"{quote(str(mark))} for {name}" for name, mark in marks.items() if mark]
+    declared = f" with {' and '.join(given)}" if given else ""
+    return CellProblem("{} is not a whole number{}; {}", quote(text), declared, _DIGITS_ONLY)
+
+
+def _missing(before: str, behind: str, dialect: Dialect) -> Iterator[Remedy]:
+    """Yield what would declare the marks around the digits."""
+    if "(" in before and ")" in behind and dialect.negative != "parentheses":
+        yield Remedy((Way("negative", "parentheses"),), "reads parentheses as less than zero")
+    if behind.strip(BLANK) in ("-", "+", "\u2212") and dialect.negative != "trailing":
+        yield Remedy((Way("negative", "trailing"),), "reads a sign behind the digits")
+    sides = {(behind.rstrip(".").split() or [""])[-1], (before.split() or [""])[0].rstrip(".")}
+    if not SIDES.keys().isdisjoint(map(str.casefold, sides)) and dialect.negative != "debit":
+        yield Remedy((Way("negative", "debit"),), "reads letters for credit and debit")
+    for text, name, declared in (
+        (before, "prefix", dialect.currency_prefix),
+        (behind, "suffix", dialect.currency_suffix),
+    ):
+        symbol = _CURRENCY.search(text)
+        found = symbol[0].casefold().rstrip(".") if symbol else ""
+        if symbol and found != declared.casefold().rstrip(".") and found not in SIDES:
+            yield Remedy((Way(f"currency_{name}", symbol[0].rstrip(".")),), "reads it as a currency")
+
+
+_PLAIN_READER = MoneyReader()
+
+
+@define
+class SignLaw:
+    """Applies the sign that stands next to the cells of one column."""
+
+    _said_by: str
+    """Such as `the column 'D/C'`."""
+    _remedies: Sequence[Remedy] = ()
+    _debits: dict[bool, int] = field(init=False, factory=dict)
+    """The first debit whose cell has a sign for less than zero, and the first without."""
+
+    def apply(self, number: int, in_cell: int, beside: int) -> int:
+        """Return *number* with the sign that is given *beside* its cell, or *in_cell*: 1, -1, or 0 for neither."""
+        if not number or not beside:
+            return number
+        if in_cell == -beside:
+            side = "below" if in_cell < 0 else "above"
+            message = f"{{:,}} is {side} zero by its own sign, but not by {{}}"
+            raise CellProblem(message, number, self._said_by, remedies=self._remedies)
+        if beside < 0:
+            self._debits.setdefault(in_cell < 0, number)
+            if len(self._debits) > 1:
+                signed, bare = self._debits[True], self._debits[False]
+                message = (
+                    f"amounts that {self._said_by} makes debits have a minus ({signed:,}) and none ({bare:,}), "
+                    "so one of them is not a debit: write them all in one way"
+                )
+                raise _columns.LedgerError(message)
+        return beside * abs(number)
+
+
+_MAX_SHAPES = 5000
+_DIGITS = re.compile("[0-9]+")
+_TRAILING = re.compile(r".*(?<![-,.])[-+\u2212]", re.DOTALL).fullmatch
+_AROUND = re.compile(r"[-+\u2212()\s]+")
+_WORDS = "|".join(SIDES)
+_AHEAD = re.compile(rf"^(?P<side>{_WORDS})(?:\.?(?=\s)|$)", re.IGNORECASE)
+_BEHIND = re.compile(rf"(?:^|(?<=[\W_]))(?P<side>{_WORDS})\.?$", re.IGNORECASE)
+_MAX_READINGS = 3
+_DAY = re.compile(r"(?:[0-9]{1,4}|[^\W\d_]+\.?)([-/. ]|, |\. )(?:[0-9]{1,2}|[^\W\d_]+\.?)([-/. ]|, )[0-9]{2,4}")
+_CLOCKS = {
+    clock: re.compile(time_pattern(clock))
+    for clock in (
+        *("", "%H:%M", "%H:%M:%S", "%H.%M", "%H.%M.%S", "%H:%M:%S.%f"),
+        *("%I.%M.%S %p", "%I:%M %p", "%I:%M:%S %p"),
+    )
+}
+_ORDERS = (
+    *("%d{0}%m{1}%Y", "%m{0}%d{1}%Y", "%d{0}%m{1}%y", "%m{0}%d{1}%y", "%y{0}%m{1}%d", "%y{0}%d{1}%m"),
+    *("%Y{0}%m{1}%d", "%Y{0}%d{1}%m", "%d{0}%b{1}%Y", "%d{0}%b{1}%y", "%b{0}%d{1}%Y", "%b{0}%d{1}%y"),
+)
+_MAX_CLOCKS = 4
+_READ = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def _as_long(digits: re.Match[str]) -> str:
+    """Return as many digits with as many zeros at the end: their reading depends on nothing else."""
+    zeros = len(digits[0]) - len(digits[0].rstrip("0"))
+    return "1" * (len(digits[0]) - zeros) + "0" * zeros
+
+
+Options: TypeAlias = tuple[Way, ...]
+"""Options that declare a notation together."""
+
+Readings: TypeAlias = dict[tuple[object, ...], Options]
+"""The options of each way to read all cells, by what it reads."""
+
+
+@frozen(kw_only=True)
+class Suggestion:
+    """
+    A suggested declaration.
+
+    Attributes:
+        what: `amounts` or `times`.
+        rows: Rows with a cell that is refused.
+        cell: The first one. With several readings, the first that they read differently.
+        remedies: The options of each reading of all cells. More than one if it is ambiguous.
+        values: How each of them reads that cell.
+    """
+
+    what: str
+    rows: int
+    cell: str
+    remedies: tuple[Remedy, ...]
+    values: tuple[str, ...]
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether the cells have several readings. Only the owner of the ledger knows the right one."""
+        return len(self.remedies) > 1
+
+    def __str__(self) -> str:
+        return self.words()
+
+    def words(self, side: Side = "ledger") -> str:
+        refused = f"{plural(self.rows, 'row')} {'has' if self.rows == 1 else 'have'} {self.what} that cannot be read"
+        first = "" if self.is_ambiguous else "first: "
+        each = zip(self.remedies, self.values, strict=True)
+        ways = " or ".join(f"{way.words(side)} ({first}{quote(self.cell)} → {value})" for way, value in each)
+        if not self.is_ambiguous:
+            return f"{refused}: all can be read with {ways}"
+        return f"{refused}. They are ambiguous: all can be read with {ways}, so declare the right one"
+
+
+def combined(suggestions: Iterable[Suggestion]) -> list[Remedy]:
+    """Return the ways to read all cells: one with every declaration, or one for each reading of ambiguous ones."""
+    suggestions = list(suggestions)
+    known = [way for each in suggestions if not each.is_ambiguous for way in each.remedies[0].ways]
+    readings = [remedy.ways for each in suggestions if each.is_ambiguous for remedy in each.remedies] or [()]
+    return [Remedy((*known, *ways), "reads them") for ways in readings if known or ways]
+
+
+@define
+class _Seen:
+    """The cells of amounts or of times."""
+
+    cells: dict[Any, str] = field(factory=dict)
+    """The first of each shape: of its digits, or of its day and the format of its clock."""
+    rows: int = 0
+    """Those with a refused cell."""
+    first: str = ""
+    is_readable: bool = True
+    """Whether a declaration may make each refused cell readable."""
+
+
+class Suggester:
+    """Remembers the shapes of cells, and suggests declarations."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._seen = {"amounts": _Seen(), "times": _Seen()}
+
+    def add_amount(self, cell: str, *, is_needed: bool = False) -> None:
+        """Remember a cell of an amount, read or refused. If *is_needed*, it must not be empty."""
+        seen = self._seen["amounts"]
+        if cell[-3:] == ".00" and cell[:-3].isdigit():  # usual, and every notation reads all of these alike
+            seen.cells.setdefault("", cell)
+            return
+        text = cell.strip(BLANK)
+        if is_needed and text and not _DIGITS.search(text):
+            seen.is_readable = False
+        if len(seen.cells) <= _MAX_SHAPES and text:
+            seen.cells.setdefault(_DIGITS.sub(_as_long, text), text)
+
+    def add_time(self, cell: str) -> None:
+        text, seen = cell.strip(BLANK), self._seen["times"]
+        if not text or not seen.is_readable or self._dialect.date_format or len(seen.cells) > _MAX_SHAPES:
+            return
+        match, clock = _time_parts(text)
+        if match is None or clock is None or _READ.match(text):  # read as it is, and refused with a declaration
+            seen.is_readable = False
+        else:
+            seen.cells.setdefault((match[0], clock), text)
+
+    def refuse(self, cells: Mapping[str, object]) -> None:
+        """Count a row with the first refused cell of its amounts and times."""
+        for what, cell in cells.items():
+            seen = self._seen[what]
+            seen.rows += 1
+            seen.first = seen.first or str(cell).strip(BLANK)
+            seen.is_readable = seen.is_readable and isinstance(cell, str)
+
+    def suggestions(self) -> Iterator[Suggestion]:
+        """Yield the declarations for amounts and for times that fit every cell."""
+        for (what, seen), read in zip(self._seen.items(), (self._as_amounts, self._as_times), strict=True):
+            is_readable = seen.rows and seen.is_readable and 0 < len(seen.cells) <= _MAX_SHAPES
+            if is_readable and (found := read(seen.cells)):
+                yield _suggested(what, seen, found)
+
+    def _as_amounts(self, cells: Mapping[Any, str]) -> Readings:
+        # The simplest dialect for each different way to read all cells.
+        found: Readings = {}
+        options = {each: _options(each, self._dialect) for each in candidates(cells.values(), self._dialect)}
+        for candidate in sorted(options, key=lambda each: len(options[each])):
+            if values := _read_all(cells.values(), candidate):
+                found.setdefault(values, options[candidate])
+        return found
+
+    def _as_times(self, cells: Mapping[Any, str]) -> Readings:
+        clocks = list(dict.fromkeys(clock for _, clock in cells))
+        match, _ = _time_parts(next(iter(cells.values())))
+        found: Readings = {}
+        for order in (each.format(*match.groups()) for each in _ORDERS if match is not None):
+            times = tuple(_time_format(f"{order}{clock}").read(cell) for (_, clock), cell in cells.items())
+            if None not in times:
+                found.setdefault(times, tuple(Way("date_format", f"{order}{clock}") for clock in clocks))
+        return found if len(clocks) <= _MAX_CLOCKS else {}
+
+
+def _suggested(what: str, seen: _Seen, found: Readings) -> Suggestion:
+    """Return the suggestion of the ways to read all cells that were found, by their values."""
+    cells = [*seen.cells.values()]
+    first = cells.index(seen.first) if seen.first in cells else 0
+    place = next((place for place, values in enumerate(zip(*found, strict=True)) if len({*values}) > 1), first)
+    chosen = [*found.items()][:_MAX_READINGS]
+    remedies = tuple(Remedy(options, "reads them") for _, options in chosen)
+    values = tuple("empty" if values[place] is None else str(values[place]) for values, _ in chosen)
+    return Suggestion(what=what, rows=seen.rows, cell=cells[place], remedies=remedies, values=values)
+
+
+def _read_all(cells: Iterable[str], dialect: Dialect) -> tuple[int | None, ...] | None:
+    reader = MoneyReader(dialect)
+    try:
+        return tuple(None if cell in dialect.null else reader.read(cell) for cell in cells)
+    except CellProblem:
+        return None
+
+
+def candidates(cells: Iterable[str], dialect: Dialect) -> Iterator[Dialect]:
+    """Yield every dialect for amounts that agrees with *dialect* and fits the marks around the digits."""
+    if (given := _around(list(cells), dialect)) is not None:
+        decimals = (None, ".", ",") if dialect.decimal is None else (dialect.decimal,)
+        thousands = (None, *THOUSANDS) if dialect.thousands is None else (dialect.thousands,)
+        for decimal, mark in product(decimals, thousands):
+            if mark is None or decimal != mark:
+                yield attrs.evolve(given, decimal=decimal, thousands=mark)
+
+
+def _around(cells: list[str], dialect: Dialect) -> Dialect | None:
+    """Return *dialect* with the declarations needed for currency, sign and empty cells. None if none can be right."""
+    filled = [cell for cell in cells if _DIGITS.search(cell)]
+    given: dict[str, Any] = {"null": (*dialect.null, *(cell for cell in cells if cell not in filled))}
+    if dialect.negative == "leading" and any("(" in cell for cell in filled):
+        given["negative"] = "parentheses"
+    elif dialect.negative == "leading" and any(map(_TRAILING, filled)):
+        given["negative"] = "trailing"
+    for name, pattern, side in (("currency_prefix", r"^[^0-9]*", _AHEAD), ("currency_suffix", r"[^0-9]*$", _BEHIND)):
+        around = [match[0] if (match := re.search(pattern, cell)) else "" for cell in filled]
+        sides = [match["side"].casefold() for each in around if (match := side.search(each))]
+        if side is _BEHIND or len({SIDES[each] for each in sides}) > 1 or any(len(each) > 1 for each in sides):
+            around = [side.sub("", each) for each in around]
+            given |= {"negative": "debit"} if sides else {}
+        spelt = [symbol for each in around if (symbol := _AROUND.sub("", each).strip(".,\u2013\u2014'"))]
+        symbols = {symbol.casefold() for symbol in spelt}
+        declared = getattr(dialect, name)
+        if len(symbols) > 1 or (declared and symbols - {declared.casefold().rstrip(".")}):
+            return None
+        if symbols and not declared:
+            given[name] = spelt[0]
+    try:
+        return attrs.evolve(dialect, **given)
+    except ValueError:  # what is around the digits is not a currency
+        return None
+
+
+def _options(candidate: Dialect, declared: Dialect) -> Options:
+    names = [each.name for each in attrs.fields(Dialect)]
+    values = [(name, _values(getattr(declared, name)), _values(getattr(candidate, name))) for name in names]
+    return tuple(Way(name, str(value)) for name, before, now in values for value in now if value not in before)
+
+
+def _values(value: Any) -> tuple[Any, ...]:
+    return cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
+
+
+_time_format = cache(TimeFormat)
+
+
+def _time_parts(cell: str) -> tuple[re.Match[str] | None, str | None]:
+    """Return the day with its two marks, and the format of the rest. None if unknown."""
+    match = _DAY.match(cell)
+    if match is None:
+        return None, None
+    mark, rest = cell[match.end() :][:1], cell[match.end() + 1 :]
+    clocks = (clock for clock, pattern in _CLOCKS.items() if mark in ("", " ", "T") and pattern.fullmatch(rest))
+    return match, next((f"{mark}{clock}" for clock in clocks), None)
+
+
+_ANY = Dialect(minor_units=4)
+_LETTERS = re.compile(r"[^\d\s.,'\u2019()+\u2212\u2013\u2014-]+")
+_DECORATION = re.compile(r"^=?\"|\"$|^=(?=[0-9])|^\*+|\*+$|\s*\((?:cr|dr|db|c|d|h|s|k)\)$", re.IGNORECASE)
+"""Marks that programs put around an amount, and that cannot be declared."""
+_COMPACT_DAY = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
+
+
+@lru_cache(maxsize=_MAX_SHAPES)
+def _may_be_money(text: str) -> bool:
+    text = _DECORATION.sub("", text)
+    marks = [mark.strip(".").casefold() for mark in _LETTERS.findall(text)]
+    if not all(not mark or mark in SIDES or is_currency(mark) for mark in marks):
+        return False
+    for dialect in candidates([text], _ANY):
+        with suppress(CellProblem):
+            if MoneyReader(dialect).read(text) is not None:
+                return True
+    return False
+
+
+def may_be_money(text: str) -> bool:
+    """Return whether *text* is an amount in any notation that can be declared. The reader itself is asked."""
+    return _may_be_money(_DIGITS.sub(_as_long, text))
+
+
+def is_time(text: str) -> bool:
+    """Return whether *text* is a day or a time in a notation that is read or can be declared."""
+    return _COMPACT_DAY.fullmatch(text) is not None or _is_time(re.sub("[0-9]", "1", text))
+
+
+@lru_cache(maxsize=_MAX_SHAPES)
+def _is_time(text: str) -> bool:
+    match, clock = _time_parts(text)
+    orders = [f"{order.format(*match.groups())}{clock}" for order in _ORDERS] if match and clock is not None else []
+    if any(_time_format(order).read(text) for order in orders):
+        return True
+    with suppress(CellProblem):
+        return TimeReader().read_creation(text) is not None
+    return False
