@@ -38,14 +38,13 @@ from payclient.protocol import BODY_LIMIT, Response
 
 _END = b"\r\n\r\n"
 _LENGTH = "content-length"
-_DECIMAL = bytes.maketrans(b"0123456789", b"0" * 10)
-_HEXADECIMAL = bytes.maketrans(b"0123456789abcdefABCDEF", b"0" * 22)
+_DECIMAL, _HEXADECIMAL = b"[0-9]", b"[0-9a-fA-F]"
 _VARIABLES = {
     _LENGTH: _DECIMAL,
     "date": _DECIMAL,
     **dict.fromkeys(("x-request-id", "request-id", "x-correlation-id", "cf-ray"), _HEXADECIMAL),
 }
-"""The headers whose digits may differ, each with the table that makes its digits equal."""
+"""The headers whose digits may differ, each with its kind of digits."""
 
 
 @frozen(eq=False)
@@ -55,59 +54,42 @@ class KnownHead:
     status_code: int
     headers: Mapping[str, str]
     raw_headers: Sequence[tuple[bytes, bytes]]
-    size: int
-    parts: Sequence[tuple[int, int, bytes | None, bytes]]
-    """Start, end, the table that makes digits equal (None if they may not differ), and the bytes expected with it."""
-    variables: Sequence[tuple[int, int, str, int]]
-    """Start, end, name and position among all headers of those whose digits may differ."""
-    length: slice
+    variables: Sequence[tuple[str, int]]
+    """Name, and position among all headers, of those whose digits may differ."""
+    pattern: re.Pattern[bytes]
+    """Has a group for each of them, and one for the body."""
 
     @classmethod
     def of(cls, message: bytes, response: Response, raw_headers: Sequence[tuple[bytes, bytes]]) -> Self | None:
         """Return the head of *message*, a reusable *response*. None if its shape is not the plainest one."""
-        headers, body_size = response.headers, len(response.body)
-        size = len(message) - body_size
-        head = message[:size]
-        is_plain = head.startswith(b"HTTP/1.1 ") and head.find(_END) == size - len(_END) and b"\t" not in head
-        has_lines = head.count(b"\r\n") == head.count(b"\n") == head.count(b"\r") and b"\r\n " not in head
-        if not is_plain or not has_lines or len(headers) != len(raw_headers) or _LENGTH not in headers:
+        headers, length = response.headers, str(len(response.body))
+        first = message.partition(b"\r\n")[0]
+        lines = b"".join(b"\r\n%b: %b" % header for header in raw_headers)
+        is_plain = message == first + lines + _END + response.body and first.startswith(b"HTTP/1.1 ")
+        if not is_plain or len(headers) != len(raw_headers) or headers.get(_LENGTH) != length:
             return None
-        variables: list[tuple[int, int, str, int]] = []
+        variables: list[tuple[str, int]] = []
+        pattern = re.escape(first)
         for place, (name, value) in enumerate(raw_headers):
-            if (key := name.decode("latin-1").lower()) in _VARIABLES:
-                line = b"\r\n%b: %b\r\n" % (name, value)
-                if head.count(line) != 1:  # more white space than usual
-                    return None
-                end = head.index(line) + len(line) - 2
-                variables.append((end - len(value), end, key, place))
-        parts: list[tuple[int, int, bytes | None, bytes]] = []
-        done = 0
-        for start, end, key, _ in variables:
-            digits = _VARIABLES[key]
-            parts += [(done, start, None, head[done:start]), (start, end, digits, head[start:end].translate(digits))]
-            done = end
-        parts.append((done, size, None, head[done:]))
-        length = next(slice(start, end) for start, end, key, _ in variables if key == _LENGTH)
-        if not head[length].isdigit() or int(head[length]) != body_size:
-            return None
-        return cls(response.status_code, headers, raw_headers, size, parts, variables, length)
+            shape = re.escape(value)
+            if (digits := _VARIABLES.get(key := name.decode("latin-1").lower())) is not None:
+                variables.append((key, place))
+                shape = b"(%b)" % re.sub(digits, digits, shape)
+            pattern += b"\r\n%b: %b" % (re.escape(name), shape)
+        return cls(
+            response.status_code, headers, raw_headers, variables, re.compile(pattern + _END + b"(?P<body>(?s:.*))")
+        )
 
     def find(self, data: bytes | memoryview) -> tuple[dict[str, str], list[tuple[bytes, bytes]], bytes] | None:
         """Return headers and body of *data* if it is one whole response with this head. Otherwise None."""
-        message = bytes(data)
-        for start, end, digits, expected in self.parts:
-            if (message[start:end] if digits is None else message[start:end].translate(digits)) != expected:
-                return None
-        body = message[self.size :]
-        size = len(body)
-        if size != int(message[self.length]) or size > BODY_LIMIT:
+        if (match := self.pattern.match(bytes(data))) is None:
             return None
-        headers, raw_headers = dict(self.headers), list(self.raw_headers)
-        for start, end, key, place in self.variables:
-            value = message[start:end]
+        headers, raw_headers, body = dict(self.headers), list(self.raw_headers), match["body"]
+        for group, (key, place) in enumerate(self.variables, 1):
+            value = match[group]
             headers[key] = value.decode("latin-1")
             raw_headers[place] = (raw_headers[place][0], value)
-        return headers, raw_headers, body
+        return (headers, raw_headers, body) if len(body) == int(headers[_LENGTH]) <= BODY_LIMIT else None
 
 
 _MAX_BYTES = 2 * BODY_LIMIT

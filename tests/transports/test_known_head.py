@@ -109,17 +109,25 @@ def broken(kind):
     return Broken
 
 
+def group_of_the_length(head):
+    return [name for name, _ in head.variables].index("content-length") + 1
+
+
 class BelievesAnotherLength(KnownHead):
     def find(self, data):
-        end = self.length.stop
-        kept = bytes(data)[: self.length.start] + b"%d" % (len(data) - self.size) + bytes(data)[end:]
-        return super().find(kept)
+        message, match = bytes(data), self.pattern.match(data)
+        if match is not None:
+            start, end = match.span(group_of_the_length(self))
+            message = message[:start] + b"%d" % len(match["body"]) + message[end:]
+        return super().find(message)
 
 
 class DoesNotLookBehind(KnownHead):
     def find(self, data):
-        length = bytes(data)[self.length]
-        return super().find(data[: self.size + int(length)] if length.isdigit() else data)
+        match = self.pattern.match(data)
+        if match is not None:
+            data = data[: match.start("body") + int(match[group_of_the_length(self)])]
+        return super().find(data)
 
 
 class LooksInsideOfABody(ResponseParser):
