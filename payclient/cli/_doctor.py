@@ -171,8 +171,8 @@ async def _look_up(client: AsyncClient, transport: _Watched, reference: str, che
     if (connection := transport.connection) is not None:
         steps = (f"{step} {after - began:.3f} s" for (step, began), (_, after) in pairwise(connection.progress.times))
         checks.append(Check("connection", ", ".join((connection.progress.address, *steps))))
-        if connection.tls is not None:
-            checks.append(certificate_of(connection.tls.version, connection.tls.certificate(), time.time()))
+        if (tls := connection.tls) is not None:
+            checks.append(certificate_of(tls.ssl.version() or "", tls.ssl.getpeercert() or {}, time.time()))
     checks += _outcome(seen, client.url, f", answered in {transport.seconds:.3f} s")
     if isinstance(seen, Transaction | errors.TransactionNotFoundError | errors.RejectedError):
         return Exit.DONE

@@ -337,11 +337,6 @@ def _finding(finding: reconcile.Finding) -> tuple[str | None, ...]:
 _HELD_WINDOWS = 4
 """Maximum of rows in memory, in windows, while the first batch waits for a slow row and later rows are answered."""
 
-_WANTED: Final = object()
-"""A step of a window: it takes another batch."""
-_END: Final = object()
-"""A step of a window: every batch has been returned."""
-
 _CLOSE_SECONDS: Final = 2.0
 """Seconds that the exit of the process waits for connections to close."""
 
@@ -433,11 +428,11 @@ class Window:
         wait = partial(self._background.wait, may_block_loop=True)
         wait(self._start)
         try:
-            while (step := wait(self._next)) is not _END:
-                if step is _WANTED:
-                    wait(partial(self._take, next(batches, None)))
+            while step := wait(self._next):
+                if isinstance(step, Batch):
+                    yield step
                 else:
-                    yield cast("Batch", step)
+                    wait(partial(self._take, next(batches, None)))
         finally:
             if self._background.is_this_thread:  # there, the garbage collector may close an abandoned generator
                 self._task.cancel()
@@ -451,20 +446,20 @@ class Window:
         self._task = asyncio.create_task(self._ask(), name="payclient-window")
         self._task.add_done_callback(lambda _: self._changed.set())
 
-    async def _next(self) -> object:
-        """Return the first batch when it is answered, or that another one is wanted, or that this is the end."""
+    async def _next(self) -> Batch | bool:
+        """Return the first batch when it is answered, or whether another one is wanted. If not, this is the end."""
         while self._held or not self._is_read:
             self._changed.clear()
             held_rows = sum(max(1, each.rows) for each in self._held)
             is_full = len(self._held) > 1 and held_rows >= self._rows * _HELD_WINDOWS
             if self._wants_more() and not is_full and not self._task.done():
-                return _WANTED
+                return True
             if self._held and self._held[0].is_answered:
                 return self._held.popleft()
             if self._task.done():
                 self._task.result()
             await self._changed.wait()
-        return _END
+        return False
 
     def _wants_more(self) -> bool:
         return not self._is_read and self._in_flight < self._rows

@@ -71,13 +71,9 @@ class Redaction:
 
 def _layers(text: str) -> list[str]:
     """Return *text*, and *text* unescaped once, twice and three times."""
-    plain = text.replace("\\/", "/")  # the only escape in an ordinary response of PHP, and fast
-    layers = [text] if plain == text else [text, plain]
-    for _ in range(_MAX_LAYERS):
-        if not ("\\" in plain or "%" in plain or "&" in plain):
-            break
-        plain = _ESCAPE.sub(_character, plain)
-        layers.append(plain)
+    layers = [text, text.replace("\\/", "/")]  # the only escape in an ordinary response of PHP, and fast
+    while len(layers) < _MAX_LAYERS + 2 and any(map(layers[-1].__contains__, "\\%&")):
+        layers.append(_ESCAPE.sub(_character, layers[-1]))
     return layers
 
 

@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from payclient.transports._failures import Progress as Progress
     from payclient.transports._failures import progress_of as progress_of
     from payclient.transports._network import HttpClient as HttpClient
-    from payclient.transports._network import Network as Network
     from payclient.transports._network import NetworkOptions as NetworkOptions
     from payclient.transports._network import Transport
     from payclient.transports._network import TransportName as TransportName
     from payclient.transports._network import make_transport as make_transport
     from payclient.transports._network import resolve_network as resolve_network
     from payclient.transports._network import resolve_transport as resolve_transport
+    from payclient.transports._proxy import Network as Network
 
 # Names that are imported `as` themselves are for packages above, and not public.
 __all__ = ["HttpxTransport", "Request", "Response", "Transport"]
 
 _HOME = {"payclient.transports._client": ("HttpxTransport",), "payclient.protocol": ("Request", "Response")}
-_ROOMS = ("_failures", "_network")
+_ROOMS = ("_failures", "_network", "_proxy")
 """Searched for the other names. They do not import httpx."""
 
 if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there

@@ -22,7 +22,7 @@ from payclient.errors import ClientClosedError, ConfigurationError, PayClientErr
 from payclient.protocol import Request, Response
 from payclient.transports._failures import Progress, address_in_words, broken, not_connected
 from payclient.transports._parser import MalformedError, ResponseParser
-from payclient.transports._proxy import Origin, Proxy, TunnelError, opens_tunnel
+from payclient.transports._proxy import Network, Origin, Proxy, TunnelError, opens_tunnel
 
 _BUFFER = 8 * 1024
 """Size of the read buffer in bytes. A documented response is about 500 bytes, headers included."""
@@ -46,40 +46,33 @@ class TlsSession:
 
     def __init__(self, context: ssl.SSLContext, host: str) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._ssl = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self.ssl = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         self.is_established = False
         self.receive: Callable[[bytes | memoryview], object] = self._incoming.write
         """Takes received bytes."""
         self.pending: Callable[[], bytes] = self._outgoing.read
         """Returns what TLS itself wants to send."""
 
-    @property
-    def version(self) -> str:
-        return self._ssl.version() or ""
-
-    def certificate(self) -> dict[str, Any]:
-        return self._ssl.getpeercert() or {}
-
     def handshake(self) -> bytes:
         with suppress(ssl.SSLWantReadError):
-            self._ssl.do_handshake()
+            self.ssl.do_handshake()
             self.is_established = True
         return self._outgoing.read()
 
     def encrypted(self, plain: bytes) -> bytes:
-        self._ssl.write(plain)
+        self.ssl.write(plain)
         return self._outgoing.read()
 
     def close_notify(self) -> bytes:
         with suppress(ssl.SSLError):  # the peer's close_notify is not waited for
-            self._ssl.unwrap()
+            self.ssl.unwrap()
         return self._outgoing.read()
 
     def decrypted(self) -> Iterator[bytes]:
         """Yield the received data as far as its records are complete. `b""` is the peer's close_notify."""
-        while size := self._incoming.pending or self._ssl.pending():
+        while size := self._incoming.pending or self.ssl.pending():
             try:
-                plain = self._ssl.read(size)  # a full record would allocate 16 KiB
+                plain = self.ssl.read(size)  # a full record would allocate 16 KiB
             except ssl.SSLWantReadError:
                 return
             except ssl.SSLZeroReturnError:
@@ -292,10 +285,8 @@ def _in_new_thread(function: Callable[..., Any], *arguments: object) -> Future[A
 
 
 class Dialer:
-    def __init__(self, ssl_context: ssl.SSLContext | None, timeout: float, proxy: Proxy | None = None) -> None:
-        self._context = ssl_context
-        self._timeout = timeout
-        self._proxy = proxy
+    def __init__(self, network: Network) -> None:
+        self._context, self._timeout, self._proxy = network.ssl_context, network.connect_timeout, network.proxy
         self._asked: dict[object, dict[asyncio.Future[Any], float]] = {}  # calls in threads, with their start
 
     def progress(self) -> Progress:
@@ -444,7 +435,7 @@ class Pool:
         self.is_closed = False
         self._keepalive = keepalive
         self._in_use = self._max_wanted = 0
-        self._reused: dict[Connection, float] = {}  # that are in use, with the start of each exchange, in order
+        self.reused: dict[Connection, float] = {}  # that are in use, with the start of each exchange, in order
         self._waiting: dict[asyncio.Future[Connection], None] = {}
         self._dials: set[asyncio.Task[None]] = set()
 
@@ -506,14 +497,14 @@ class Pool:
             return None
         now = self.idle[-1].now()
         trusted_since = now - self._keepalive
-        if self._reused:
-            suspect, began = next(iter(self._reused.items()))
+        if self.reused:
+            suspect, began = next(iter(self.reused.items()))
             if suspect.is_silent_since(began):
                 trusted_since = max(trusted_since, began)
         while self.idle and self.idle[-1].idle_since > trusted_since:
             connection = self.idle.pop()
             if connection.is_usable and not connection.unread(0):
-                self._reused[connection] = now
+                self.reused[connection] = now
                 self._in_use += 1
                 self._max_wanted += self._in_use > self._max_wanted
                 return connection
@@ -522,7 +513,7 @@ class Pool:
 
     def give_back(self, connection: Connection) -> None:
         """Keep a usable connection for the next exchange. Close idle ones that are not needed."""
-        began = self._reused.pop(connection, None)
+        began = self.reused.pop(connection, None)
         self._in_use -= 1
         if not connection.is_usable or self.is_closed:
             if began is not None and connection.is_silent_since(began):
@@ -546,14 +537,6 @@ class Pool:
         if waiting is not None and (taken := self.take()) is not None:
             waiting.set_result(taken)
 
-    def is_reused(self, connection: Connection) -> bool:
-        """Return whether a connection in use was idle before."""
-        return connection in self._reused
-
-    def is_suspect(self, connection: Connection) -> bool:
-        """Return whether a reused connection may have died: it is silent for longer than a second."""
-        return connection.is_silent_since(self._reused.get(connection, math.inf))
-
     def remove(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
         if connection in self.idle:
@@ -567,11 +550,8 @@ class Connections:
     # few are read on for some seconds, by the connections themselves and without a task. Otherwise a caller who always
     # leaves early would never see a 429, and would open a connection for each request.
 
-    def __init__(
-        self, ssl_context: ssl.SSLContext | None, connect_timeout: float, keepalive: float, proxy: Proxy | None
-    ) -> None:
-        self._dialer = Dialer(ssl_context, connect_timeout, proxy)
-        self._keepalive = keepalive
+    def __init__(self, network: Network) -> None:
+        self._dialer, self._keepalive = Dialer(network), network.keepalive
         self._pools: dict[Origin, Pool] = {}
         self._is_closed = False
         self.late: set[Connection] = set()  # whose caller has left
@@ -585,13 +565,14 @@ class Connections:
         is_stale_possible = connection is not None
         while True:
             if connection is None:
-                self._check_open()
+                if self._is_closed:
+                    raise ClientClosedError(_CLOSED)
                 connection = await pool.open(self._dialer, needs_fresh=needs_fresh)
-                is_stale_possible = pool.is_reused(connection)
+                is_stale_possible = connection in pool.reused
             is_left = False
             try:
                 if self._is_closed:  # closed while it connected
-                    self._check_open()
+                    raise ClientClosedError(_CLOSED)
                 return await connection.exchange(message())
             except BrokenError as error:
                 is_stale = is_stale_possible and error.silent
@@ -610,7 +591,8 @@ class Connections:
 
     def _read_on(self, pool: Pool, connection: Connection, on_late: OnLate) -> bool:
         """Return whether the response is still read. *on_late* then gets it."""
-        if len(self.late) >= _MAX_LATE or pool.is_suspect(connection) or (response := connection.read_on()) is None:
+        is_suspect = connection.is_silent_since(pool.reused.get(connection, math.inf))
+        if len(self.late) >= _MAX_LATE or is_suspect or (response := connection.read_on()) is None:
             return False
 
         def end(response: asyncio.Future[Response]) -> None:
@@ -624,10 +606,6 @@ class Connections:
         timer = asyncio.get_running_loop().call_later(_MAX_LATENESS, connection.abort)
         response.add_done_callback(end)
         return True
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise ClientClosedError(_CLOSED)
 
     def abort(self) -> list[asyncio.Future[Any]]:
         """Close all connections, and return what ends later: the event loop notices it."""

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, NoReturn, Protocol, TypeAlias, TypedDict, cast, get_args
 from urllib.parse import SplitResult, urlsplit
 
-from attrs import asdict, field, frozen
+from attrs import asdict
 
-from payclient._shared.checks import invalid_option, is_loopback, is_seconds, is_wait, unfit
+from payclient._shared.checks import invalid_option, is_loopback, unfit
 from payclient._shared.escape import escape_unprintable
-from payclient._shared.options import CONNECT_TIMEOUT, KEEPALIVE, OPTIONS
+from payclient._shared.options import OPTIONS
 from payclient.errors import ConfigurationError
 from payclient.protocol import Request, Response
-from payclient.transports._proxy import Proxy
+from payclient.transports._proxy import Network, Proxy
 
 
 class Transport(Protocol):
@@ -96,14 +96,6 @@ class NetworkOptions(TypedDict, total=False):
 _TRUST = {"ca_file", "client_cert", "client_key", "ssl_context"}
 _HAS_SYSTEM_PROXY = ("darwin", "win32")
 """Systems with a proxy in their settings."""
-
-
-@frozen(eq=False)
-class Network:
-    proxy: Proxy | None = None
-    ssl_context: ssl.SSLContext | None = None
-    connect_timeout: float = field(default=CONNECT_TIMEOUT, validator=is_seconds)
-    keepalive: float = field(default=KEEPALIVE, validator=is_wait)
 
 
 def resolve_network(options: MutableMapping[str, object], url: str, *, is_ours: bool = True) -> Network:

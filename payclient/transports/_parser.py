@@ -60,12 +60,12 @@ class KnownHead:
     """Has a group for each of them, and one for the body."""
 
     @classmethod
-    def of(cls, message: bytes, response: Response, raw_headers: Sequence[tuple[bytes, bytes]]) -> Self | None:
-        """Return the head of *message*, a reusable *response*. None if its shape is not the plainest one."""
+    def of(cls, data: bytes, response: Response, raw_headers: Sequence[tuple[bytes, bytes]]) -> Self | None:
+        """Return the head of *data*, a reusable *response*. None if its shape is not the plainest one."""
         headers, length = response.headers, str(len(response.body))
-        first = message.partition(b"\r\n")[0]
+        first = data.partition(b"\r\n")[0]
         lines = b"".join(b"\r\n%b: %b" % header for header in raw_headers)
-        is_plain = message == first + lines + _END + response.body and first.startswith(b"HTTP/1.1 ")
+        is_plain = data == first + lines + _END + response.body and first.startswith(b"HTTP/1.1 ")
         if not is_plain or len(headers) != len(raw_headers) or headers.get(_LENGTH) != length:
             return None
         variables: list[tuple[str, int]] = []

@@ -1,15 +1,17 @@
-"""The origin that a request is sent to, and a proxy: its address, its password and the tunnel, without I/O."""
+"""The way to the service: its origin, the settings of the network, and a proxy with its password and its tunnel."""
 
 from __future__ import annotations
 
 import re
+import ssl
 from base64 import b64encode
 from typing import NoReturn
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from attrs import frozen
+from attrs import field, frozen
 
-from payclient._shared.checks import invalid_option, read_url
+from payclient._shared.checks import invalid_option, is_seconds, is_wait, read_url
+from payclient._shared.options import CONNECT_TIMEOUT, KEEPALIVE
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -81,6 +83,14 @@ def as_proxy(given: str | Proxy | None) -> Proxy | None:
         return given if given is None or isinstance(given, Proxy) else Proxy(given)
     finally:
         del given  # it may contain a password
+
+
+@frozen(eq=False)
+class Network:
+    proxy: Proxy | None = None
+    ssl_context: ssl.SSLContext | None = None
+    connect_timeout: float = field(default=CONNECT_TIMEOUT, validator=is_seconds)
+    keepalive: float = field(default=KEEPALIVE, validator=is_wait)
 
 
 class TunnelError(Exception):

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from payclient.errors import ConfigurationError
 from payclient.protocol import Request, Response
 from payclient.transports._connections import Connection, Connections
-from payclient.transports._proxy import Origin, Proxy, as_proxy
+from payclient.transports._proxy import Network, Origin, Proxy, as_proxy
 
 __all__ = ["FastTransport"]
 
@@ -36,7 +36,7 @@ class FastTransport:
         proxy: Address of the proxy for `https`, such as `http://proxy:3128`. None for none.
 
     Raises:
-        ConfigurationError: When *proxy* is not such an address.
+        ConfigurationError: When *proxy* is not such an address, or a number of seconds cannot be one.
 
     Source:
         RFC 9112 (HTTP/1.1) for messages and connections, RFC 8305 for hosts with several addresses.
@@ -51,7 +51,7 @@ class FastTransport:
         proxy: str | Proxy | None = None,
     ) -> None:
         try:
-            self._connections = Connections(ssl_context, connect_timeout, keepalive, as_proxy(proxy))
+            self._connections = Connections(Network(as_proxy(proxy), ssl_context, connect_timeout, keepalive))
         finally:
             del proxy  # it may contain a password
         self.abort: Callable[[], object] = self._connections.abort

@@ -177,11 +177,11 @@ class Returnable:
         return iter(self.as_json().items())
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
+    def __get_pydantic_core_schema__(cls, source: object, handler: Any) -> Any:
         """Make it a field of a pydantic model, and a response model of FastAPI. Only pydantic calls it."""
         from payclient.protocol.transaction._pydantic import schema  # noqa: PLC0415  it needs pydantic
 
-        return schema(cls, getattr(cls, "from_json", None))
+        return schema(cls, getattr(cls, "from_json", None), handler.generate_schema)
 
     @classmethod
     def _json_types(cls) -> dict[str, Any]:

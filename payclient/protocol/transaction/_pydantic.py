@@ -1,22 +1,17 @@
 """The pydantic core schemas of a transaction and of results, also used by FastAPI."""
 
 from collections.abc import Callable, Mapping
-from types import NoneType, UnionType
-from typing import Any, cast, get_args, get_origin
+from types import UnionType
+from typing import Any, TypeAlias, cast, get_args, get_origin
 
 from pydantic_core import core_schema
 
-_SIMPLE: dict[object, Callable[[], core_schema.CoreSchema]] = {
-    bool: core_schema.bool_schema,
-    int: core_schema.int_schema,
-    float: core_schema.float_schema,
-    str: core_schema.str_schema,
-    NoneType: core_schema.none_schema,
-}
+_Schemas: TypeAlias = Callable[[Any], core_schema.CoreSchema]
+_SIMPLE = (bool, int, float, str, type(None))
 _OF_ERROR = {"type": str, "detail": str, "http_status": int}
 
 
-def schema(kind: Any, read: Callable[[Mapping[str, Any]], Any] | None) -> core_schema.CoreSchema:
+def schema(kind: Any, read: Callable[[Mapping[str, Any]], Any] | None, of: _Schemas) -> core_schema.CoreSchema:
     """Return the schema of a class. An instance is taken as it is, and its JSON only if it can be read."""
     # So money is exact here too, and the payment code is masked in the output.
 
@@ -28,7 +23,7 @@ def schema(kind: Any, read: Callable[[Mapping[str, Any]], Any] | None) -> core_s
             raise ValueError(message)
         return read(cast("Mapping[str, Any]", value))
 
-    shape = _shape(kind)
+    shape = _shape(kind, of)
     return core_schema.no_info_plain_validator_function(
         validated,
         ref=f"{kind.__module__}.{kind.__qualname__}",
@@ -37,18 +32,19 @@ def schema(kind: Any, read: Callable[[Mapping[str, Any]], Any] | None) -> core_s
     )
 
 
-def _shape(hint: Any) -> core_schema.CoreSchema:
-    """Return the schema of the JSON of a value with a type."""
+def _shape(hint: Any, of: _Schemas) -> core_schema.CoreSchema:
+    """Return the schema of the JSON of a value with a type. *of* gives pydantic's own for the simple ones."""
     if hint in _SIMPLE:
-        return _SIMPLE[hint]()
+        return of(hint)
     if get_origin(hint) is tuple:
-        return core_schema.list_schema(_shape(get_args(hint)[0]))
+        return core_schema.list_schema(_shape(get_args(hint)[0], of))
     if isinstance(hint, UnionType):
-        return core_schema.union_schema([_shape(each) for each in get_args(hint)])
+        return core_schema.union_schema([_shape(each, of) for each in get_args(hint)])
     types = hint._json_types() if hasattr(hint, "_json_types") else _OF_ERROR  # noqa: SLF001  our own
     optional = getattr(hint, "_optional", ())
     fields = {
-        name: core_schema.typed_dict_field(_shape(each), required=name not in optional) for name, each in types.items()
+        name: core_schema.typed_dict_field(_shape(each, of), required=name not in optional)
+        for name, each in types.items()
     }
     name = hint.__name__
     return core_schema.typed_dict_schema(fields, cls_name=name, config=core_schema.CoreConfig(title=name))
