@@ -35,7 +35,6 @@ class _Call:
 
     task: asyncio.Task[None]
     waiters: int = 0
-    timer: asyncio.TimerHandle | None = None  # ends it, unless another lookup takes over
 
 
 class Keys:
@@ -58,21 +57,20 @@ class Keys:
         if self._source is not None and self.version == known_version:
             call = self._call = self._call or self._start(self._source)
             call.waiters += 1
-            if call.timer is not None:
-                call.timer.cancel()
             try:
                 await asyncio.wait([call.task])
             finally:
                 call.waiters -= 1
                 if not (call.waiters or call.task.done()):
-                    call.timer = asyncio.get_running_loop().call_later(_TAKEOVER, self._end_unused, call)
+                    asyncio.get_running_loop().call_later(_TAKEOVER, self._end_unused, call)
             if failure := _failure(call.task, self.redact):
                 raise failure
         return self.version != known_version
 
     def _end_unused(self, call: _Call) -> None:
-        self._call = None
-        call.task.cancel()
+        if not call.waiters:  # no other lookup has taken over
+            self._call = None if self._call is call else self._call
+            call.task.cancel()
 
     def close(self) -> None:
         if self._call is not None:
@@ -86,8 +84,6 @@ class Keys:
     def _forget(self, call: _Call, task: asyncio.Task[None]) -> None:
         if self._call is call:
             self._call = None
-        if call.timer is not None:
-            call.timer.cancel()
         if not task.cancelled():
             task.exception()  # without a reader, asyncio would log it with the words of the source
 

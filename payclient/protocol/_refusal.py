@@ -21,7 +21,8 @@ from typing import Any, TypeAlias, TypeVar
 from attrs import frozen
 
 from payclient import errors
-from payclient.protocol._json import is_list, is_object, kind
+from payclient.protocol._json import is_list, is_object
+from payclient.protocol._json import kind as json_type
 from payclient.protocol._secret import REMOVED
 
 
@@ -33,6 +34,7 @@ class Meaning(Enum):
     DENIED = "denied"  # about a key, a merchant, an account or the caller
     DOWN = "down"  # the service, or its database
     ELSEWHERE = "elsewhere"  # wrong address: about a route, a path or a method
+    REFERENCE = "reference"  # declined as a reference that the caller may not see
     UNKNOWN = "unknown"
 
 
@@ -292,22 +294,26 @@ def refuse(response: ErrorResponse, value: object, reference: str) -> errors.Res
         all_texts = (text[: _EXCERPT * 8] for _, text in _leaves(fields, ("reference",)) if isinstance(text, str))
         said = meaning(texts, reference, response.not_found_messages, beside=islice(all_texts, _MAX_BESIDE))
     words = "; ".join(texts)
-    is_about = is_envelope and _is_about(reference, fields, words)
-    kind, text = _error_for(response, said, words, is_envelope=is_envelope, is_declined=is_declined, is_about=is_about)
-    is_unexpected = kind is errors.UnexpectedResponseError
-    is_unknown = is_unexpected and bool(text) and said is not Meaning.ELSEWHERE
-    shown = (words or "no message" * is_unknown) if is_declined and said is not Meaning.ELSEWHERE else ""
-    if is_unexpected:
-        return response.unexpected(text or _problem(response, value), words=shown, is_about_reference=is_unknown)
-    is_missing = kind is errors.TransactionNotFoundError
-    return response.error(kind, text, shown, **({"is_conclusive": said is Meaning.NOT_FOUND} if is_missing else {}))
+    if is_envelope and status == 403 and _is_about(reference, fields, words):
+        said = Meaning.REFERENCE
+    kind, text = _error_for(response, value, said, words, is_envelope=is_envelope, is_declined=is_declined)
+    is_elsewhere = said is Meaning.ELSEWHERE
+    if kind is errors.UnexpectedResponseError:
+        is_unknown = is_envelope and not is_elsewhere
+        shown = (words or "no message" * is_unknown) if is_declined and not is_elsewhere else ""
+        return response.unexpected(text, words=shown, is_about_reference=is_unknown)
+    more = {"is_conclusive": said is Meaning.NOT_FOUND} if kind is errors.TransactionNotFoundError else {}
+    return response.error(kind, text, words if is_declined else "", **more)
 
 
 def _error_for(
-    response: ErrorResponse, said: Meaning, words: str, *, is_envelope: bool, is_declined: bool, is_about: bool
+    response: ErrorResponse, value: object, said: Meaning, words: str, *, is_envelope: bool, is_declined: bool
 ) -> tuple[type[errors.ResponseError], str]:
     """Return the class of an error and its text. The first row that applies decides."""
     status, then, found = response.status_code, f": {words}" if words else "", words or "no message"
+    success = value.get("success") if is_object(value) else None
+    shown = json.dumps(success, default=str)[:40]
+    location = response.headers.get("location", "nowhere")
     is_believed = is_envelope and status in _BELIEVED_WITH.get(said, ())
     is_limited = status == 429 or bool(_RATE_LIMITED_PAGE.search(response.text))
     is_paged = bool(_CERTIFICATE_PAGE.search(response.text)) and bool(response.problem)
@@ -317,19 +323,25 @@ def _error_for(
         (said is Meaning.DOWN, errors.ServiceError, f"the service cannot answer now: {found}"),
         (said is Meaning.KEY, errors.AuthenticationError, f"the service refuses the API key: {found}"),
         (said is Meaning.DENIED, errors.PermissionDeniedError, f"access denied: {found}"),
-        (said is Meaning.ELSEWHERE, errors.UnexpectedResponseError, f"{_NOT_THE_OPERATION}: {found}"),  # a gateway
+        (said is Meaning.ELSEWHERE, _Unexpected, f"{_NOT_THE_OPERATION}: {found}"),  # a gateway
         # The status, or the page of a gateway
         (is_limited, errors.RateLimitedError, f"the service asks for fewer requests{then}"),
         (status in (400, 495, 496) and is_paged, errors.PermissionDeniedError, _NEEDS_CERTIFICATE),
         (status == 401, errors.AuthenticationError, f"the service refuses the API key{then}"),
-        (status == 403 and is_about, errors.RejectedError, f"the service declined{then}"),
+        (said is Meaning.REFERENCE, errors.RejectedError, f"the service declined{then}"),
         (status == 403 and "cf-mitigated" in response.headers, errors.ServiceError, _CHALLENGED),
         (status == 403, errors.PermissionDeniedError, f"access denied{then}{_WHY_DENIED}"),
         (status in (408, 425) or status // 100 == 5, errors.ServiceError, f"the service cannot answer now{then}"),
         # Both without a reason
-        (is_envelope and status == 404, errors.UnexpectedResponseError, f"{_UNKNOWN_WORDS}: {found}"),
+        (is_envelope and status == 404, _Unexpected, f"{_UNKNOWN_WORDS}: {found}"),
         (is_envelope or (is_declined and words), errors.RejectedError, f"the service declined: {found}"),
-        (True, errors.UnexpectedResponseError, ""),
+        (status // 100 == 3, _Unexpected, f"redirect to {location}, which is not followed: check base_url"),
+        (status == 404, _Unexpected, "a 404 that is not from the transaction service: check base_url"),
+        (response.problem, _Unexpected, f"{response.problem}{_looks_like(response.text)}"),
+        (not is_object(value), _Unexpected, f"body: {json_type(value)} where an object is needed"),
+        (is_object(value) and "success" not in value, _Unexpected, "success: absent"),
+        (isinstance(success, bool), _Unexpected, f"success is {shown}, but the status is {status}"),
+        (True, _Unexpected, f"success: {shown} is not true or false"),
     )
     return next((kind, text) for holds, kind, text in rows if holds)
 
@@ -351,24 +363,6 @@ def _other_reference(value: object, reference: str) -> str:
     """Return a `reference` in *value*, outside of messages, that is another one, or an empty text."""
     named = (each for name, each in _leaves(value, _PLACES, 4) if name.casefold() == "reference")
     return next((str(each) for each in named if each and type(each) in (str, int) and str(each) != reference), "")
-
-
-def _problem(response: ErrorResponse, value: object) -> str:
-    status = response.status_code
-    if 300 <= status < 400:
-        return f"redirect to {response.headers.get('location', 'nowhere')}, which is not followed: check base_url"
-    if status == 404:
-        return "a 404 that is not from the transaction service: check base_url"
-    if response.problem:
-        return f"{response.problem}{_looks_like(response.text)}"
-    if not is_object(value):
-        return f"body: {kind(value)} where an object is needed"
-    if "success" not in value:
-        return "success: absent"
-    found = json.dumps(value["success"], default=str)[:40]
-    if isinstance(value["success"], bool):
-        return f"success is {found}, but the status is {status}"
-    return f"success: {found} is not true or false"
 
 
 def _looks_like(text: str) -> str:

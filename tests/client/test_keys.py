@@ -2,7 +2,6 @@
 
 import ast
 import asyncio
-import inspect
 import json
 import logging
 import pickle
@@ -401,35 +400,32 @@ async def test_polls_ask_too():
     assert vault.asked == 2
 
 
-OF_ENVIRONMENT = {
-    name: function
-    for name, function in inspect.getmembers(_config, inspect.isfunction)
-    if "environ" in inspect.signature(function).parameters
-}
+OF_ENVIRONMENT = {name: getattr(_config, f"resolve_{name}") for name in ("api_key", "base_url", "environment")}
 
 
 def test_all_of_environment():
-    """No other function takes an environment and could show it; that of a shell refuses nothing."""
+    """No other function reads a variable of an option, which could be shown; that of the transport is no secret."""
     package = Path(_config.__file__).parents[1]
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in package.rglob("*.py")}
     found = {
         (path.stem, node.name)
         for path, tree in trees.items()
         for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef) and "environ" in {each.arg for each in node.args.args}
+        if isinstance(node, ast.FunctionDef) and ".value(given)" in ast.unparse(node)
     }
-    assert found == {("options", "value"), ("remedy", "shell_here"), *(("_config", name) for name in OF_ENVIRONMENT)}
+    assert found == {("_network", "resolve_transport"), *(("_config", f"resolve_{name}") for name in OF_ENVIRONMENT)}
 
 
 @pytest.mark.parametrize("name", OF_ENVIRONMENT)
 @pytest.mark.parametrize("bad", ["", "no such \u2028 value"])
-def test_environment_in_no_frame(name, bad):
+def test_environment_in_no_frame(name, bad, monkeypatch):
     """What reads the environment refuses a value without the key in any frame of its traceback."""
-    environ = {each.variable: bad for each in OPTIONS.values() if each.variable} | {
-        "PAYCLIENT_API_KEY": f"{OLD} and {OLD}"
-    }
+    for option in OPTIONS.values():
+        if option.variable:
+            monkeypatch.setenv(option.variable, bad)
+    monkeypatch.setenv("PAYCLIENT_API_KEY", f"{OLD} and {OLD}")
     with pytest.raises(ConfigurationError) as caught:
-        OF_ENVIRONMENT[name](None, environ)
+        OF_ENVIRONMENT[name](None)
     frames = [frame for frame, _ in traceback.walk_tb(caught.value.__traceback__)][1:]
     assert frames
     assert not [frame for frame in frames if OLD in repr(frame.f_locals)]
