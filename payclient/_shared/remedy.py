@@ -15,6 +15,8 @@ from attrs import frozen
 from payclient._shared.escape import escape_unprintable
 
 Side: TypeAlias = Literal["ledger", "statement"]
+Option: TypeAlias = tuple[str, str | None]
+"""A flag, and its value. None for a switch."""
 
 _FLAGS = {
     "allow_references": "--allow-reference",
@@ -88,11 +90,11 @@ class Way:
         """The value as an argument of the command line. Empty for a switch."""
         return "" if self.value is True else f"{self.field}={self.value}" if self.field else f"{self.value}"
 
-    def arguments(self, side: Side = "ledger") -> tuple[str, ...]:
-        """Return the option, and its value if it has one. Empty if the option is not for a statement."""
+    def typed(self, side: Side = "ledger") -> Option | None:
+        """Return the option as it is typed. None if it is not for a statement."""
         if side == "statement":
-            return ("--statement-column", self.text) if self.option == "column" else ()
-        return (self.flag, self.text) if self.text else (self.flag,)
+            return ("--statement-column", self.text) if self.option == "column" else None
+        return self.flag, self.text or None
 
     @property
     def key(self) -> str:
@@ -132,20 +134,19 @@ class Remedy:
 
     def words(self, side: Side = "ledger") -> str:
         """Return the options as text, or keys of the rules file if an option is not for a statement."""
-        if side == "statement" and any(not each.arguments(side) for each in self.ways):
+        options = [option for each in self.ways if (option := each.typed(side))]
+        if len(options) < len(self.ways):
             keys = [each.key for each in self.ways]
             return f"{' and '.join(keys)} in the rules file" if all(keys) else ""
-        return " ".join(option_words(each.arguments(side)) for each in self.ways)
+        return " ".join(_option_words(*each) for each in options)
 
 
-def option_words(arguments: tuple[str, ...]) -> str:
+def _option_words(flag: str, value: str | None) -> str:
     """Return an option as text for people. A value is quoted if a shell would need it."""
-    option, *values = arguments
-    return "".join((option, *(f"{'=' if each.startswith('-') else ' '}{_shown(each)}" for each in values)))
-
-
-def _shown(word: str) -> str:
-    return quote_word(word, Shell.POSIX) or f"'{escape_unprintable(word)}'"
+    if value is None:
+        return flag
+    shown = quote_word(value, Shell.POSIX) or f"'{escape_unprintable(value)}'"
+    return f"{flag}={shown}" if value[0] == "-" else f"{flag} {shown}"
 
 
 def advice(remedies: Iterable[Remedy], side: Side = "ledger") -> str:

@@ -10,7 +10,7 @@ import re
 import shlex
 import signal
 import traceback
-from collections.abc import Callable, Container, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise, takewhile
@@ -30,8 +30,6 @@ from payclient.errors import ConfigurationError, PayClientError
 if TYPE_CHECKING:
     from cyclopts.help import HelpPanel
     from rich.console import Console, ConsoleOptions
-
-    from payclient._shared.remedy import Remedy
 
 GROUPS = {
     "Look up": {
@@ -61,8 +59,8 @@ GROUPS = {
 }
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 """Each command, in the order of use, with the first line of its docstring: `--help` imports none of them."""
-_HOME = {name: home for home, group in (("report", "Read a report"), ("decide", "Decide")) for name in GROUPS[group]}
-"""Modules with several commands."""
+_HOME = dict.fromkeys((*GROUPS["Read a report"], *GROUPS["Decide"]), "report")
+"""The module of commands that have none of their own."""
 
 _ABOUT = """\
 $ payclient get T0000000001DEMO
@@ -151,18 +149,15 @@ def run(arguments: Sequence[str], streams: Streams) -> int:
             abandon(streams.stdout)
             return Exit.CLOSED
         except (KeyboardInterrupt, asyncio.CancelledError):
-            return _end(streams, Exit.INTERRUPTED, "interrupted")
+            streams.warn("interrupted")
+            return Exit.INTERRUPTED
         except (CycloptsError, PayClientError, OSError, ModuleNotFoundError) as error:
             return _refused(streams, error, bound)
     except Exception:  # noqa: BLE001  the last boundary: Python's own status for it, 1, means something else here
         for line in traceback.format_exc().splitlines():
             streams.tell(line)
-        return _end(streams, Exit.BUG, "this is a bug of payclient: please report the lines above")
-    return status
-
-
-def _end(streams: Streams, status: Exit, message: str) -> Exit:
-    streams.warn(message)
+        streams.warn("this is a bug of payclient: please report the lines above")
+        return Exit.BUG
     return status
 
 
@@ -213,9 +208,11 @@ def _words(error: PayClientError, call: Call) -> str:
     """Return the text of an error: an option in it as it was given, and no remedies that become commands."""
     if isinstance(error, ConfigurationError) and (place := call.place_of(error.option)):
         return f"{place} {error.problem}"
-    remedies: Iterable[Remedy] = getattr(error, "remedies", ())
-    words: Callable[[Iterable[Remedy]], str] | None = getattr(error, "words", None)  # `get` need not load the ledger
-    return str(error) if words is None else words(each for each in remedies if each.is_decision)
+    from payclient.reconcile.ledger import LedgerError  # noqa: PLC0415  only a refusal need load it
+
+    if isinstance(error, LedgerError):
+        return error.words(each for each in error.remedies if each.is_decision)
+    return str(error)
 
 
 def _about_usage(error: CycloptsError) -> str:

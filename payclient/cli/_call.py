@@ -7,15 +7,11 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, count
 from pathlib import Path
-from typing import TypeAlias
 
 from attrs import evolve, frozen
 
 from payclient._shared.options import OPTIONS
-from payclient._shared.remedy import Side, Way, quote_word
-
-Option: TypeAlias = tuple[str, str | None]
-"""A flag, and its value. None for a switch."""
+from payclient._shared.remedy import Option, Side, Way, quote_word
 
 _SEVERAL = (
     "--allow-reference",
@@ -93,8 +89,7 @@ class Call:
 
     def using(self, ways: Iterable[Way], side: Side = "ledger") -> Call:
         """Return the call with the options of *ways*, those of a statement for that side."""
-        found = (each.arguments(side) for each in ways)
-        return self.having(*((each[0], each[1] if each[1:] else None) for each in found if each))
+        return self.having(*filter(None, (each.typed(side) for each in ways)))
 
     def after(self, first: str) -> Call:
         return evolve(self, first=first)

@@ -15,7 +15,7 @@ from payclient._shared.escape import plural
 from payclient.cli._output import verdict_lines
 from payclient.cli._reconcile import Reconciliation
 from payclient.cli._sandbox import SandboxService, serving
-from payclient.cli._streams import Exit, OwnStreams, Streams
+from payclient.cli._streams import Exit, OwnStreams
 from payclient.reconcile import Code, Row
 from payclient.reconcile.folders import write_again
 from payclient.reconcile.ledger import COMPARED, open_ledger
@@ -134,11 +134,7 @@ async def demo(
     folder = out or Path(tempfile.mkdtemp(prefix="payclient-demo-"))
     folder.mkdir(parents=True, exist_ok=True)
     service = SandboxService(rate_limit=_RATE_LIMIT, fault_share=_FAULT_SHARE, latency=Latency(seconds=0.01), seed=seed)
-    is_passed = await _run_once(generate(rows, seed=seed), folder, service, streams)
-    return Exit.DONE if is_passed else Exit.DIFFERENT
-
-
-async def _run_once(planted: Sequence[_Planted], folder: Path, service: SandboxService, streams: Streams) -> bool:
+    planted = generate(rows, seed=seed)
     with (folder / "ledger.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, _COLUMNS, extrasaction="ignore")
         writer.writeheader()
@@ -172,7 +168,7 @@ async def _run_once(planted: Sequence[_Planted], folder: Path, service: SandboxS
     written = _REPRODUCED if is_same else "CHECK FAILED: the report written again from its journal differs."
     is_passed, checked = check(planted, found)
     streams.show([*verdict_lines(done), "", *files, "", *checked, written])
-    return is_passed and is_same
+    return Exit.DONE if is_passed and is_same else Exit.DIFFERENT
 
 
 def check(planted: Sequence[_Planted], rows: Sequence[Row]) -> tuple[bool, list[str]]:

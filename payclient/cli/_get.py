@@ -66,16 +66,13 @@ class Outcomes:
     _streams: Streams
     as_json: bool
     _waiting: list[Outcome] = field(init=False, factory=list)
-    status: Exit = field(init=False, default=Exit.DONE)
-    is_any_found: bool = field(init=False, default=False)
+    seen: set[Exit] = field(init=False, factory=set)
     is_any_asked: bool = field(init=False, default=False)
 
     def add(self, outcome: Outcome) -> None:
         error = None if isinstance(outcome, Found) else outcome.error
-        self.is_any_found |= error is None
+        self.seen.add(Exit.DONE if error is None else status_of(error))
         self.is_any_asked |= not isinstance(error, errors.InvalidReferenceError)
-        if error is not None:
-            self.status = most_urgent((self.status, status_of(error)))
         if self.as_json:
             self._streams.write(json.dumps(record_of(outcome)))
             return
@@ -219,11 +216,12 @@ async def get(
                     shown.add(outcome)
         finally:
             shown.write_table()
-    if shown.is_any_asked and shown.status is not Exit.DONE and not shown.is_any_found:
+    status = most_urgent(shown.seen)
+    if shown.is_any_asked and Exit.DONE not in shown.seen:
         from payclient.cli._next import diagnosis, lines_of  # noqa: PLC0415  it imports reconciliation
 
-        if shown.status is Exit.DIFFERENT:
+        if status is Exit.DIFFERENT:
             streams.warn("no transaction was found: is it the key of this service and environment?")
         for line in lines_of([diagnosis(streams.call)], streams.call):
             streams.tell(line)
-    return shown.status
+    return status

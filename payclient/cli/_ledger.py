@@ -117,8 +117,8 @@ class Declared:
             remedies = [each for each in rejected if not each.is_decision]
         is_noted = overview.unknown_statuses and self.rules_file is not None
         noted = call.after(f"write the [statuses] lines into {self.rules_file}") if is_noted else call
-        may_save = str(self.path) != "-" and (len(remedies) == 1 or ledger.suggestions)
-        to_save = (("--save-rules", new_path(Path("rules.toml"))),) if may_save else ()
+        saving = () if str(self.path) == "-" else (("--save-rules", new_path(Path("rules.toml"))),)
+        to_save = saving if len(remedies) == 1 or ledger.suggestions else ()
         yield from (noted.using(each.ways).having(*to_save) for each in remedies)
         if "status" not in ledger.columns.used:
             yield from (call.using([way]) for way in status_ways(ledger.unused))
@@ -127,22 +127,18 @@ class Declared:
         is_empty = not (overview.rows or self.source.allow_empty)
         if remedies or is_unreadable or is_empty or full.rules_text() is None:
             return
-        known = read[0].ways if len(read) == 1 else ()
-        saving = call.using(known).having(("--save-rules", new_path(Path("rules.toml"))))
         if is_noted:
             yield noted
-        elif (full.dialect or overview.unknown_statuses) and str(self.path) != "-":
-            yield saving
-        elif ledger.unused:
-            yield reconciling(call).after("decide about each column that is not used")
+        elif saving and (full.dialect or overview.unknown_statuses):
+            yield call.using(read[0].ways if len(read) == 1 else ()).having(*saving)
         else:
-            yield reconciling(call)
+            yield reconciling(call).after("decide about each column that is not used" if ledger.unused else "")
 
     def tables(self) -> dict[str, dict[str, Any]]:
         ledger = dict(self.dialect)
         if "debit_columns" in ledger:
             ledger["debit_columns"] = chosen_columns(ledger["debit_columns"], option="--debit-column")
-        ignored = list(self.source.ignore_column)
+        ignored = self.source.ignore_column
         return {
             "": {"ignore_columns": ignored} if ignored else {},
             "ledger": ledger,

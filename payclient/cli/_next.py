@@ -149,18 +149,17 @@ def _after_reading(error: LedgerError, call: Call) -> Iterator[Call]:
     if error.line > 1 and not (error.remedies or error.refused):
         yield call.after(f"correct {error.file or call.words[0]}, line {error.line}")
     for remedy in [each for each in error.remedies if not each.is_decision][:_MAX_WAYS]:
-        if all(each.arguments(error.side) for each in remedy.ways):
+        if all(each.typed(error.side) for each in remedy.ways):
             found = call.using(remedy.ways, error.side)
             is_known = is_statement or call.name == "ledger" or not found.only(LEDGER_ONLY).options
             yield found if is_known else _saving(found)
         elif words := remedy.words("statement"):  # the rules file has them
             rules = dict(call.options).get("--rules") or str(_NEW_RULES)
             yield call.having(("--rules", rules)).after(f"write {words} {rules}")
-    if error.refused is not None and not error.remedies and (option := error.refused.arguments(error.side)):
-        flag, value = (*option, None)[:2]
-        if (flag, value) in call.options:
-            rest = attrs.evolve(call, options=tuple(each for each in call.options if each[0] != flag))
-            yield rest if is_statement else reading(rest)
+    option = None if error.refused is None or error.remedies else error.refused.typed(error.side)
+    if option in call.options:
+        rest = attrs.evolve(call, options=tuple(each for each in call.options if each[0] != option[0]))
+        yield rest if is_statement else reading(rest)
 
 
 def _after_rules(error: RulesError, call: Call, bound: Mapping[str, Any]) -> list[Call]:

@@ -81,15 +81,16 @@ def _opened(source: LedgerFile, what: str, kinds: Kinds | None, columns: Mapping
 
 
 def chosen_columns(choices: Sequence[str], *, option: str = "--column") -> dict[str, str]:
-    if unclear := [choice for choice in choices if "=" not in choice]:
-        refuse(f"{option} must be like amount=Betrag, got {unclear[0]!r}")
-    chosen = [(field, name) for field, _, name in (choice.partition("=") for choice in choices)]
-    for place, (field, name) in enumerate(chosen):
+    chosen = dict[str, str]()
+    for field, mark, name in (choice.partition("=") for choice in choices):
+        if not mark:
+            refuse(f"{option} must be like amount=Betrag, got {field!r}")
         if field not in KINDS and name in KINDS:
             refuse(f"{option} takes the field first: {option} {name}={field}")
-        if (before := dict(chosen[:place]).get(field)) is not None:
-            refuse(f"{option} was given twice for {field}: {quote(before)} and {quote(name)}")
-    return dict(chosen)
+        if field in chosen:
+            refuse(f"{option} was given twice for {field}: {quote(chosen[field])} and {quote(name)}")
+        chosen[field] = name
+    return chosen
 
 
 @Parameter(name="*", group=Group("How the ledger is written", sort_key=6))

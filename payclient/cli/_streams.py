@@ -237,9 +237,8 @@ def status_of(error: errors.PayClientError) -> Exit:
         return Exit.REFUSED
     if isinstance(error, errors.CouldNotAskError):
         return Exit.AGAIN
-    from payclient.reconcile import JournalError, PastRunError, StoppedError, UnknownCanaryError  # noqa: PLC0415
-    from payclient.reconcile.ledger import LedgerError  # noqa: PLC0415
+    from payclient.reconcile import StoppedError, UnknownCanaryError  # noqa: PLC0415
 
-    if isinstance(error, StoppedError | UnknownCanaryError):
-        return Exit.INTERRUPTED if isinstance(error, StoppedError) else Exit.REFUSED
-    return Exit.USAGE if is_usage or isinstance(error, LedgerError | JournalError | PastRunError) else Exit.AGAIN
+    if isinstance(error, StoppedError):
+        return Exit.INTERRUPTED
+    return Exit.REFUSED if isinstance(error, UnknownCanaryError) else Exit.USAGE
