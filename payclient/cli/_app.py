@@ -23,8 +23,7 @@ from cyclopts.help import DefaultFormatter, TableSpec
 
 from payclient._shared.escape import did_you_mean
 from payclient._shared.options import OPTIONS
-from payclient.cli._call import Call, has_credentials
-from payclient.cli._streams import Exit, RefusalError, Streams, abandon, refuse, status_of
+from payclient.cli._process import Call, Exit, RefusalError, Streams, abandon, has_credentials, refuse, status_of
 from payclient.errors import ConfigurationError, PayClientError
 
 if TYPE_CHECKING:
@@ -59,8 +58,9 @@ GROUPS = {
 }
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 """Each command, in the order of use, with the first line of its docstring: `--help` imports none of them."""
-_HOME = dict.fromkeys((*GROUPS["Read a report"], *GROUPS["Decide"]), "report")
-"""The module of commands that have none of their own."""
+_HOMES = (("Look up", "lookup"), ("Read a report", "report"), ("Decide", "report"))
+_HOME = {name: home for group, home in _HOMES for name in GROUPS[group]}
+"""Modules with several commands."""
 
 _ABOUT = """\
 $ payclient get T0000000001DEMO

@@ -9,7 +9,7 @@ from cyclopts import Group, Parameter
 
 from payclient import AsyncClient, Environment
 from payclient._shared.options import MAX_CONCURRENCY, OPTIONS, TIMEOUT
-from payclient.cli._streams import RARE, RefusalError, Seconds, Streams, Texts, refuse
+from payclient.cli._process import RARE, RefusalError, Seconds, Streams, Texts, refuse
 from payclient.client import ClientOptions, decode_key, read_key_file
 from payclient.transports import NetworkOptions, Transport, TransportName
 

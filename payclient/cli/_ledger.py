@@ -14,10 +14,9 @@ from cyclopts import Parameter
 
 from payclient._shared.escape import escape_unprintable, plural
 from payclient._shared.remedy import Way, toml
-from payclient.cli._call import Call, new_path
 from payclient.cli._next import lines_of, reconciling, status_ways
 from payclient.cli._options import DialectOptions, LedgerOptions, chosen_columns
-from payclient.cli._streams import Exit, OwnStreams, RefusalError, Streams, aligned, refuse
+from payclient.cli._process import Call, Exit, OwnStreams, RefusalError, Streams, aligned, new_path, refuse
 from payclient.reconcile import Journal, Rules, RulesError, Status, parse_rules, read_rules
 from payclient.reconcile.ledger import ABSENT, KINDS, Dialect, Entry, Ledger, RejectedEntry, column_names, combined
 from payclient.reconcile.report.wording import in_words

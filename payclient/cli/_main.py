@@ -14,7 +14,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gc.set_threshold(_MIN_COLLECTED)
     try:
         from payclient.cli._app import run  # noqa: PLC0415  it imports the extra
-        from payclient.cli._streams import process_streams  # noqa: PLC0415
+        from payclient.cli._process import process_streams  # noqa: PLC0415
     except ModuleNotFoundError as missing:
         if (name := str(missing.name).partition(".")[0]) not in _EXTRA:
             raise

@@ -15,9 +15,8 @@ from payclient import reconcile
 from payclient._shared.escape import escape_unprintable
 from payclient._shared.options import OPTIONS
 from payclient._shared.remedy import Way
-from payclient.cli._call import Call, new_path
 from payclient.cli._options import LEDGER_ONLY, JudgingOptions, LedgerOptions, MissingRunError, StatementOptions
-from payclient.cli._streams import Exit, RefusalError
+from payclient.cli._process import Call, Exit, RefusalError, new_path
 from payclient.client import resolve_environment
 from payclient.errors import ConfigurationError, PayClientError, TransportError
 from payclient.protocol import endpoint

@@ -13,7 +13,7 @@ from cyclopts import Group, Parameter, Token
 
 from payclient._shared.escape import quote
 from payclient._shared.remedy import Way
-from payclient.cli._streams import RARE, Flag, MaxAge, RefusalError, Seconds, Streams, Texts, refuse
+from payclient.cli._process import RARE, Flag, MaxAge, RefusalError, Seconds, Streams, Texts, refuse
 from payclient.reconcile import STRICT, Assumed, Kinds, Rules, read_rules, with_decisions
 from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.ledger import KINDS, Dialect, Ledger, LedgerError, LedgerFile, LedgerFormat, open_ledger

@@ -9,8 +9,7 @@ from cyclopts import Group, Parameter
 
 from payclient._shared.escape import escape_unprintable, plural
 from payclient._shared.remedy import Way
-from payclient.cli._call import new_path
-from payclient.cli._streams import Flag, JsonFlag, Streams, aligned, refuse
+from payclient.cli._process import Flag, JsonFlag, Streams, aligned, new_path, refuse
 from payclient.reconcile import Bucket, OpenFindings, Severity, Summary, Total, Verdict, expiry_rule
 from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.report import Report

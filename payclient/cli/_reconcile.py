@@ -23,12 +23,11 @@ from payclient import AsyncClient, Stats
 from payclient import reconcile as library
 from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Way
-from payclient.cli._call import new_path
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._next import after_verdict, lines_of
 from payclient.cli._options import EarlierRunOptions, JudgingOptions, LedgerOptions, StatementOptions, check_run
 from payclient.cli._output import OutputOptions, check_other_folder, check_own_files, verdict_lines
-from payclient.cli._streams import Exit, OwnStreams, Streams, refuse, status_of, stop_in_order
+from payclient.cli._process import Exit, OwnStreams, Streams, new_path, refuse, status_of, stop_in_order
 from payclient.client import resolve_environment
 from payclient.errors import InvalidReferenceError, PayClientError
 from payclient.protocol import check_reference

@@ -15,7 +15,6 @@ from cyclopts import Parameter
 from payclient import reconcile
 from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient._shared.remedy import Way
-from payclient.cli._call import Call, new_path
 from payclient.cli._next import about_folder, explaining, lines_of, rejudging
 from payclient.cli._options import JudgingOptions, Span, check_run, settling_within
 from payclient.cli._output import (
@@ -27,7 +26,7 @@ from payclient.cli._output import (
     roll_forward,
     verdict_lines,
 )
-from payclient.cli._streams import Exit, Flag, JsonFlag, OwnStreams, Streams, aligned, refuse
+from payclient.cli._process import Call, Exit, Flag, JsonFlag, OwnStreams, Streams, aligned, new_path, refuse
 from payclient.protocol import masked
 from payclient.reconcile import BreakState, Bucket, Row, Severity, folders
 from payclient.reconcile.folders import JOURNAL

@@ -15,7 +15,7 @@ from cyclopts import Parameter, validators
 
 from payclient._shared.escape import escape_unprintable
 from payclient._shared.remedy import Shell, Way, shell_here
-from payclient.cli._streams import Exit, OwnStreams, Seconds, refuse
+from payclient.cli._process import Exit, OwnStreams, Seconds, refuse
 from payclient.testing import FakeService, Latency, Reply
 
 EXAMPLES = """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from payclient.cli._streams import Exit
+from payclient.cli._process import Exit
 
 pytestmark = pytest.mark.airflow
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "airflow_dag.py"

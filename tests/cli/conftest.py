@@ -12,7 +12,7 @@ from attrs import frozen
 
 from payclient._shared.options import OPTIONS
 from payclient.cli._app import run
-from payclient.cli._streams import Streams
+from payclient.cli._process import Streams
 from payclient.testing import FakeService, serve
 from support.in_thread import InThread
 

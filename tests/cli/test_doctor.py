@@ -9,7 +9,7 @@ import pytest
 import trustme
 
 from payclient import errors
-from payclient.cli._doctor import Check, advice_for, certificate_of, in_json, table
+from payclient.cli._lookup import Check, advice_for, certificate_of, in_json, table
 from payclient.testing import Reply
 from payclient.transports import TransportName
 from support.fakes import KEY

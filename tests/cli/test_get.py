@@ -3,9 +3,8 @@
 import json
 
 from payclient import ConnectionFailedError
-from payclient.cli._call import Call
 from payclient.cli._next import after_error
-from payclient.cli._streams import Exit
+from payclient.cli._process import Call, Exit
 from payclient.testing import Reply, changed
 from support.misses import check_each
 

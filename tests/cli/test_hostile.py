@@ -12,7 +12,7 @@ import openpyxl
 import pytest
 
 from payclient.cli._app import COMMANDS
-from payclient.cli._call import Call
+from payclient.cli._process import Call
 
 HOSTILE = (
     "x --column amount=amt --base-url http://127.0.0.1:9 ",

@@ -11,7 +11,7 @@ import pytest
 
 from payclient import AsyncClient, cli
 from payclient.cli._app import COMMANDS, GROUPS, run
-from payclient.cli._streams import Streams, abandon
+from payclient.cli._process import Streams, abandon
 
 
 class Closed(io.StringIO):
@@ -106,7 +106,7 @@ def test_misspelt(command, subtests):
 def test_missing_extra(monkeypatch, capsys):
     """Without the extra the command says what to install, and never a traceback."""
     monkeypatch.setitem(sys.modules, "rich", None)
-    for name in ("payclient.cli._app", "payclient.cli._streams", "rich.cells"):
+    for name in ("payclient.cli._app", "payclient.cli._process", "rich.cells"):
         monkeypatch.delitem(sys.modules, name)
     status = cli.main(["--version"])
     assert (status, capsys.readouterr().err) == (2, "payclient: rich missing: pip install 'payclient[cli]'\n")

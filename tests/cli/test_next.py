@@ -9,8 +9,8 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from payclient.cli._call import Call, new_path
 from payclient.cli._next import rejudging
+from payclient.cli._process import Call, new_path
 from payclient.testing import Reply
 from support.misses import check_each
 

@@ -7,8 +7,8 @@ import attrs
 import pytest
 
 from payclient import Stats
+from payclient.cli._process import Streams
 from payclient.cli._reconcile import progress_line, shown
-from payclient.cli._streams import Streams
 from payclient.reconcile import Phase, Progress
 
 READING = Progress(phase=Phase.READING, done=1200, total=None, differences=0, differences_amount=0, unresolved=0)

@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from payclient import AsyncClient
+from payclient.cli._process import Streams
 from payclient.cli._reconcile import Reconciliation
-from payclient.cli._streams import Streams
 from payclient.reconcile import Verdict
 from payclient.reconcile.judgement.sides import utc_now
 from payclient.reconcile.ledger import open_ledger

@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from payclient import errors
-from payclient.cli._get import most_urgent, read_references
-from payclient.cli._streams import Exit, Streams, aligned, status_of
+from payclient.cli._lookup import most_urgent, read_references
+from payclient.cli._process import Exit, Streams, aligned, status_of
 from payclient.errors import ConfigurationError
 from payclient.reconcile import RulesError
 from payclient.reconcile.judgement.errors import UnknownCanaryError

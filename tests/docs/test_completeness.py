@@ -14,8 +14,8 @@ import pytest
 import payclient
 from payclient import errors
 from payclient.cli._app import COMMANDS, make_app
+from payclient.cli._process import Exit
 from payclient.cli._reconcile import EXAMPLES
-from payclient.cli._streams import Exit
 from payclient.reconcile import Bucket, Code
 from payclient.reconcile.judgement.summary import EXIT_STATUSES
 from payclient.reconcile.ledger import Dialect

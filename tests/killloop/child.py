@@ -12,8 +12,8 @@ from pathlib import Path
 
 from payclient import AsyncClient, RetryPolicy
 from payclient.cli._output import OutputOptions
+from payclient.cli._process import Streams
 from payclient.cli._reconcile import Reconciliation
-from payclient.cli._streams import Streams
 from payclient.reconcile.folders import open_past_run
 from payclient.reconcile.ledger import open_ledger
 
