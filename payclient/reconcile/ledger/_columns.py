@@ -292,10 +292,14 @@ def _checked(chosen: Mapping[str, str]) -> Mapping[str, str]:
     if not all(isinstance(name, str) for name in names):
         message = f"columns must give the name of a column for each field, as in {{'amount': 'Betrag'}}, got {chosen!r}"
         raise TypeError(message)
-    if unknown := next((name for name in chosen if name not in FIELDS), None):
-        meant = did_you_mean(unknown, FIELDS)
-        raise ValueError(f"columns: unknown field {unknown!r}{meant}: the fields are {', '.join(FIELDS)}")
+    check_known("columns", chosen, FIELDS)
     return chosen
+
+
+def check_known(option: str, names: Iterable[str], fields: Sequence[str]) -> None:
+    if unknown := next((name for name in names if name not in fields), None):
+        meant = did_you_mean(unknown, fields)
+        raise ValueError(f"{option}: unknown field {unknown!r}{meant}: the fields are {', '.join(fields)}")
 
 
 def _place(names: tuple[str, ...], field: str, name: str) -> int:

@@ -64,8 +64,8 @@ class Totals:
         self.is_whole = True
         """Whether each row so far is used with its amount. Otherwise a control total cannot be checked."""
         self._are_skipped = dialect.skip_totals
-        self._groups: list[tuple[str, list[int]]] = []
-        """The headings of the groups that this row is in, each with the rows and the sum that are still missing."""
+        self._groups: dict[int, list[tuple[str, int]]] = {}
+        """The headings of groups, with the sum of the whole ledger at their end, by the number of rows there."""
 
     def reason(self, reference: str | None, amount: int | None, cells: Sequence[Any]) -> CellProblem | None:
         """Return why a row is a totals row, with a remedy if it may be left out. Otherwise count it and return None."""
@@ -84,7 +84,7 @@ class Totals:
         if group is not None:
             why = f"{quote(group[0])} is the heading of {plural(int(group[1]), 'row')}"
             if amount is not None and self._are_skipped:
-                self._groups.append((group[0], [int(group[1]), amount]))
+                self._groups.setdefault(rows + int(group[1]), []).append((group[0], total + amount))
         elif rows and self.is_whole and amount is not None and amount not in (total, total_since):
             message = "is a totals row with {:,}, but the rows above it add up to {:,}: rows may be missing"
             return CellProblem(message, amount, total)
@@ -99,14 +99,11 @@ class Totals:
         for part in self._parts:
             part[0] += 1
             part[1] += amount or 0
-        for name, rest in self._groups:
-            rest[0] -= 1
-            rest[1] -= amount or 0
-            if self.is_whole and rest[1] and not rest[0]:
-                message = f"the rows below {quote(name)} do not add up to its amount, by {rest[1]:,}"
+        rows, total = self._parts[0]
+        for name, wanted in self._groups.pop(rows, ()) if self._groups else ():
+            if self.is_whole and total != wanted:
+                message = f"the rows below {quote(name)} do not add up to its amount, by {wanted - total:,}"
                 raise LedgerError(f"{message}: rows may be missing")
-        if self._groups:
-            self._groups = [each for each in self._groups if each[1][0] > 0]
 
 
 _MAX_RANGES = 200
@@ -431,14 +428,7 @@ class Unused:
         if self._rows <= _SAMPLE:
             self._sample.append(cells)
         for place, column in self._places:
-            cell = cells[place]
-            if type(cell) is str:  # nearly every cell, so without a call
-                counts = column.counts
-                counts[cell] = counts.get(cell, 0) + 1
-                if len(counts) > MAX_COUNTED:
-                    column.look()
-            else:
-                column.add(cell)
+            column.add(cells[place])
 
     def add_key(self, name: str, cell: Any) -> None:
         """Add a cell under a name that the header does not have."""

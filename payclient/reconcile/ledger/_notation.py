@@ -200,14 +200,11 @@ def _missing(before: str, behind: str, dialect: Dialect) -> Iterator[Remedy]:
     sides = {(behind.rstrip(".").split() or [""])[-1], (before.split() or [""])[0].rstrip(".")}
     if not SIDES.keys().isdisjoint(map(str.casefold, sides)) and dialect.negative != "debit":
         yield Remedy((Way("negative", "debit"),), "reads letters for credit and debit")
-    for text, name, declared in (
-        (before, "prefix", dialect.currency_prefix),
-        (behind, "suffix", dialect.currency_suffix),
-    ):
+    for text, name in ((before, "currency_prefix"), (behind, "currency_suffix")):
         symbol = _CURRENCY.search(text)
-        found = symbol[0].casefold().rstrip(".") if symbol else ""
-        if symbol and found != declared.casefold().rstrip(".") and found not in SIDES:
-            yield Remedy((Way(f"currency_{name}", symbol[0].rstrip(".")),), "reads it as a currency")
+        found = symbol[0].rstrip(".") if symbol else ""
+        if found.casefold() not in ("", getattr(dialect, name).casefold(), *SIDES):
+            yield Remedy((Way(name, found),), "reads it as a currency")
 
 
 _PLAIN_READER = MoneyReader()
@@ -273,10 +270,7 @@ def _as_long(digits: re.Match[str]) -> str:
     return "1" * (len(digits[0]) - zeros) + "0" * zeros
 
 
-Options: TypeAlias = tuple[Way, ...]
-"""Options that declare a notation together."""
-
-Readings: TypeAlias = dict[tuple[object, ...], Options]
+Readings: TypeAlias = dict[tuple[object, ...], tuple[Way, ...]]
 """The options of each way to read all cells, by what it reads."""
 
 
@@ -458,14 +452,14 @@ def _around(cells: list[str], dialect: Dialect) -> Dialect | None:
         return None
 
 
-def _options(candidate: Dialect, declared: Dialect) -> Options:
+def _options(candidate: Dialect, declared: Dialect) -> tuple[Way, ...]:
     names = [each.name for each in attrs.fields(Dialect)]
     values = [(name, _values(getattr(declared, name)), _values(getattr(candidate, name))) for name in names]
     return tuple(Way(name, str(value)) for name, before, now in values for value in now if value not in before)
 
 
-def _values(value: Any) -> tuple[Any, ...]:
-    return cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
+def _values(value: object) -> list[Any]:
+    return [*cast("Iterable[Any]", value)] if isinstance(value, tuple) else [value]
 
 
 _time_format = cache(TimeFormat)

@@ -15,7 +15,7 @@ from typing import IO, Any, Literal, Self, TypeAlias, cast, get_args
 
 from attrs import evolve
 
-from payclient._shared.escape import did_you_mean, quote
+from payclient._shared.escape import quote
 from payclient._shared.remedy import Remedy, Side, Way
 from payclient.reconcile._atomic import Fingerprint
 from payclient.reconcile._fields import COMPARED
@@ -444,9 +444,7 @@ def check_use(
 
     Return the names of the *ignored* columns.
     """
-    if unknown := next((name for name in required if name not in COMPARED), None):
-        meant = did_you_mean(unknown, COMPARED)
-        raise ValueError(f"require: unknown field {unknown!r}{meant}: the fields are {', '.join(COMPARED)}")
+    _columns.check_known("require", required, COMPARED)
     names = _columns.column_names(columns.header)
     if not names:
         return ()  # an empty file lacks columns

@@ -101,11 +101,10 @@ class Entry:
     payout: str | None = field(default=None, eq=False)
 
     def __attrs_post_init__(self) -> None:
-        message = "" if self.reference else "reference must not be empty"
+        if not self.reference:
+            raise ValueError("reference must not be empty")
         if isinstance(self.expdate, datetime) and self.expdate.tzinfo is not None:
-            message = "expdate must be without a time zone, as the service's times are"
-        if message:
-            raise ValueError(message)
+            raise ValueError("expdate must be without a time zone, as the service's times are")
 
 
 _DEFAULTS = {each.name: each.default for each in fields(Entry)}
