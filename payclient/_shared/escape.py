@@ -27,7 +27,7 @@ def quote(value: object) -> str:
     if not isinstance(value, str):
         return "nothing" if value is None else str(value)
     found = None if value.isascii() or not _ASCII.search(value) else _LOOK_ALIKE.search(value)
-    look_alike = "" if found is None else f" (holds U+{ord(found[0]):04X})"
+    look_alike = "" if found is None else f" (contains U+{ord(found[0]):04X})"
     return f"'{escape_unprintable(value, max_length=80)}'{look_alike}"
 
 

@@ -43,9 +43,9 @@ def test_quoted(value, shown):
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("\u0422001", "'\u0422001' (holds U+0422)"),
-        ("INV\u20111", "'INV\u20111' (holds U+2011)"),
-        ("T\uff11", "'T\uff11' (holds U+FF11)"),
+        ("\u0422001", "'\u0422001' (contains U+0422)"),
+        ("INV\u20111", "'INV\u20111' (contains U+2011)"),
+        ("T\uff11", "'T\uff11' (contains U+FF11)"),
         ("Zahlung für Müller", "'Zahlung für Müller'"),
         ("\u041e\u043f\u043b\u0430\u0447\u0435\u043d", "'\u041e\u043f\u043b\u0430\u0447\u0435\u043d'"),
     ],

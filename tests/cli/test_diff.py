@@ -40,7 +40,7 @@ resolved:
   T1: high, overpaid: amount is 14,000 in the ledger and 15,000 at the service, which is 1,000 more (since DAY, N d; by the ledger)
 
 not known:
-  T9: high, missing_at_service: the service knows no transaction 'T9', but the ledger has an amount of 1 (since DAY, N d; the later run has no row with this reference, and did not ask about it)
+  T9: high, missing_at_service: the service knows no transaction 'T9', but the ledger has an amount of 1 (since DAY, N d; the later run did not list this reference or ask about it)
 Next: payclient explain 21 T2
 """  # noqa: E501  as a terminal shows it
     )

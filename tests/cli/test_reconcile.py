@@ -218,7 +218,7 @@ def test_nothing_found(reconcile, service):
     assert (first.status, first.following, first.out.splitlines()[-2]) == (
         3,
         [["doctor"]],
-        "Nothing was found: wrong key or environment? Give a reference that exists with --canary.",
+        "No transaction found: wrong key or environment? Name a known reference with --canary.",
     )
     second = reconcile(lines=["T8,15000,Paid", "T9,9000,Canceled"])
     assert (second.status, service.total - asked) == (3, asked)

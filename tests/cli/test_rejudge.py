@@ -70,8 +70,7 @@ def test_same_rules(run, rejudge, tmp_path):
     said = summary_of(again)["judged_again"]
     assert json.dumps(summary_of(again) | {"judged_again": None}) == json.dumps(summary_of(night))
     sentence = (
-        f"The answers of the run {said['run']} in &#39;night&#39;, judged again by the same rules; "
-        "nothing was looked up again."
+        f"The answers of the run {said['run']} in &#39;night&#39;, judged again by the same rules, without new lookups."
     )
     page = second["report.html"].decode()
     for part in (f"<p>{sentence}</p>", f"<dt>Judged again</dt><dd>{sentence}</dd>"):
@@ -98,8 +97,8 @@ def test_other_rules(run, rejudge, command, tmp_path):
     result = rejudge(night, rules=LOOSE)
     night.chmod(0o700)
     name = summary_of(night)["run"]
-    sentence = f"The answers of the run {name} in 'night', judged again by other rules (tolerances); "
-    sentence += "nothing was looked up again."
+    sentence = f"The answers of the run {name} in 'night', judged again by other rules (tolerances), "
+    sentence += "without new lookups."
     assert result.out.splitlines()[:3] == [
         "BREAKS: amount and status of 3 ledger rows: 2 matched (1 within tolerance or accepted), 1 break.",
         sentence,

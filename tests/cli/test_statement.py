@@ -236,7 +236,7 @@ def test_listed_sentences(reconcile, tmp_path):
     """A night without lines says so of the statement, earlier ones settle its rows, and the page names each file."""
     reconcile(lines=["T1,15000"], out="20")
     result = reconcile("--previous", "20", lines=[])
-    assert "payclient: the statement: nothing was read: the file has a header and no rows" in result.err.splitlines()
+    assert "payclient: the statement: no row was read: the file has a header and no rows" in result.err.splitlines()
     folder = tmp_path / "report"
     summary, page = summary_of(folder), (folder / "report.html").read_text()
     assert (summary["settlement"]["lines"], "in this statement or an earlier one" in page) == (0, True)

@@ -64,7 +64,7 @@ async def test_in_words():
     assert [str(difference) for difference in found.differences] == [
         "merchant_reff is '<U+001B>[2J', expected 'INV-1001'",
         "amount is 1, expected 15000",
-        "status is 'P\u0430id' (holds U+0430), expected 'Paid' or 'Settled'",
+        "status is 'P\u0430id' (contains U+0430), expected 'Paid' or 'Settled'",
     ]
 
 

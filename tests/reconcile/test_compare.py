@@ -259,7 +259,7 @@ def test_assumed():
     finding = status_finding(ABSENT, "Canceled")
     assert (finding.code, finding.ledger, finding.service) == (Code.RECORDED_NOT_PAID, "paid", "Canceled")
     assert finding.sentence == (
-        "status is assumed to be paid, because the ledger has no status column, and is 'Canceled' at the service: "
+        "status is assumed to be paid, because the ledger lacks a status column, and is 'Canceled' at the service: "
         "not paid at the service"
     )
     assert {status_finding(ABSENT, theirs, assume_status=Assumed.NONE) for theirs in STATES[:-1]} == {None}

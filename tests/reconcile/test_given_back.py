@@ -96,7 +96,7 @@ async def test_sentence(night):
     first = await night([known], {"A": answer}, rules=NEW_ONLY, statement=lines_of(CHARGE, REFUND, CHARGEBACK))
     assert (first.summary.verdict, first.summary.exit_status()) == (Verdict.BREAKS, 1)
     assert first["A"].primary.sentence == (
-        "'A' is 'Refunded' at the service, and 20,000 more was taken back than was paid: it comes to -20,000 on lines "
+        "'A' is 'Refunded' at the service, and 20,000 more was taken back than was paid: the sum is -20,000 on lines "
         "2, 3 and 4 of the statement"
     )
     second = await night([known], {"A": answer}, previous=first, rules=NEW_ONLY, statement=[])

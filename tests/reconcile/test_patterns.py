@@ -330,7 +330,7 @@ def test_before_the_first_lookup():
     words.add(RejectedEntry(line=99, reason="x", status="odd"))
     first, second = map(in_words, words.found())
     assert first == (
-        "status 'bezahlt' of 2 rows has no meaning, so none of them can match. Write the status that it means: "
+        "status 'bezahlt' of 2 rows is unknown, so none of them can match. Write the status that it means: "
         'statuses.bezahlt = "?"'
     )
     assert second == (

@@ -109,7 +109,7 @@ async def test_reversal_by_new_words(tmp_path):
         (row,) = replay(journal, rules=rules)
     assert (row.bucket, row.reason) == (
         Bucket.UNRESOLVED,
-        "a difference was seen once and is not confirmed: there was no second lookup",
+        "a difference was seen once and is not confirmed: it was not looked up again",
     )
 
 

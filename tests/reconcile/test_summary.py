@@ -120,7 +120,7 @@ def test_sentence():
     """The sentence names every bucket that has rows."""
     result = summary(MATCHED, MATCHED, REJECTED)
     assert Report(result).says == "amount and status of 3 ledger rows: 2 matched, 1 rejected."
-    assert Report(summary()).says == "Nothing was read, so nothing was compared."
+    assert Report(summary()).says == "No row was read, so none was compared."
 
 
 def assumed(word, assume="paid"):

@@ -39,8 +39,8 @@ class SettlementStep(BridgeStep):
     """The reasons for a difference between the service's paid total and the statement's, in the order of the bridge."""
 
     SETTLED = "settled", "in this statement or an earlier one, with the same money"
-    FEES = "fees", "held back from settled payments, and fees that belong to none"
-    REFUND_FEES = "refund_fees", "held back from refunds, such as dispute fees"
+    FEES = "fees", "withheld from settled payments, and fees without a payment"
+    REFUND_FEES = "refund_fees", "withheld from refunds, such as dispute fees"
     SETTLED_DIFFERENTLY = "settled_differently", "in the statement, with other money"
     AMOUNT_NOT_STATED = "amount_not_stated", "in the statement, without money"
     NOT_SETTLED = "not_settled", "paid at the service, but not in the statement"

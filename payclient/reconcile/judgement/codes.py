@@ -210,7 +210,7 @@ class Code(Described):
 
     Attributes:
         severity: Severity of such a finding, unless it has its own.
-        side: The side that it is about alone: `statement`, `service` or `ledger`. Empty otherwise.
+        side: The only side that it is about: `statement`, `service` or `ledger`. Empty otherwise.
         fields: The compared fields that it is about: when one of them changes, that side may have resolved it.
         pattern: The common trait of such findings, or None.
         step: The step of the bridge that has the paid money of such a row. None if its amounts or another finding

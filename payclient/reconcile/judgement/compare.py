@@ -59,7 +59,7 @@ def status_finding(entry: Entry, transaction: Transaction, at: datetime, rules: 
         return None
     said = quote(transaction.status or None)
     sides = (
-        f"status is assumed to be paid, because the ledger has no status column, and is {said} at the service"
+        f"status is assumed to be paid, because the ledger lacks a status column, and is {said} at the service"
         if entry.status is ABSENT
         else f"status is {quote(entry.status)} in the ledger and {said} at the service"
     )
@@ -476,7 +476,7 @@ def _over_refunded(settled: Settled, found: Transaction, name: str) -> Iterator[
         paid = f"the service has, {found.amount:,}" if settled.charged is None else "was paid"
         sentence = (
             f"{name} is {quote(found.status)} at the service, and {lowest - stated:,} more was taken back than {paid}: "
-            f"it comes to {stated:,} on {settled.where}"
+            f"the sum is {stated:,} on {settled.where}"
         )
         yield Finding(Code.SETTLED_DIFFERENTLY, sentence, ledger=stated, service=lowest)
 

@@ -66,7 +66,7 @@ def _said(line: Entry) -> str:
 
 def unknown_kind(lines: Iterable[Entry], rules: Rules) -> str:
     problems = {
-        Kind.IGNORE: "left out by rules that came after the ledger was read",
+        Kind.IGNORE: "left out by rules that changed after the ledger was read",
         None: "not listed in the rules: add it to charge, refund, fee or ignore under [lines.kind]",
     }
     for line in lines:
@@ -192,7 +192,7 @@ class Case:
 _MAX_REASON = 400
 NO_PROBE = (
     "no other reference was found in this run, so the key or environment may be wrong: "
-    "name a reference that exists with --canary"
+    "name an existing reference with --canary"
 )
 
 
@@ -300,7 +300,7 @@ class _Judgement:
 
     def _unusable(self, last: Observation) -> Row:
         if self.case.second is None:
-            reason = f"the answer cannot be used, and there was no second lookup: {last.message}"
+            reason = f"the answer cannot be used, and was not looked up again: {last.message}"
             return self._row(Bucket.UNRESOLVED, reason=reason)
         sentence = f"the service answered about {quote(self.entry.reference)}, and the answer cannot be used: "
         sentence += escape_unprintable(last.message, max_length=_MAX_REASON)
@@ -321,7 +321,7 @@ class _Judgement:
             return self._row(Bucket.REJECTED, findings, damage)
         is_open = is_in_ledger and self._is_open(last, findings)
         if findings and case.second is None and any(finding.is_decisive for finding in findings):
-            why = self._ended_early if case.ended_by else "there was no second lookup"
+            why = self._ended_early if case.ended_by else "it was not looked up again"
             reason = f"a difference was seen once and is not confirmed: {why}"
             return self._row(Bucket.UNRESOLVED, reason=reason)
         return self._row(Bucket.OPEN if is_open else Bucket.MATCHED, findings)
@@ -363,7 +363,7 @@ class _Judgement:
         return ""
 
     def _weighed(self, finding: Finding) -> Finding:
-        """Return *finding* with the amount at stake. One that is accepted at that time is waived."""
+        """Return *finding* with the amount at stake. A finding accepted at that time is waived."""
         last, rules = self.last, self.rules
         theirs = None if last is None or last.transaction is None else last.transaction.amount
         finding = finding.weighed(self._amount, theirs)

@@ -168,11 +168,11 @@ def changes_of(
 def _unknown(was: BreakRecord, rows: Sequence[Row], is_judged: Callable[[str], bool]) -> str:
     """Return the reason why the state of a break is not known in the later run. Empty if it is."""
     if not rows:
-        return "the later run has no row with this reference, and did not ask about it"
+        return "the later run did not list this reference or ask about it"
     if unjudged := next((row for row in rows if row.bucket in (Bucket.UNRESOLVED, Bucket.REJECTED)), None):
         return f"{unjudged.bucket}: {unjudged.reason}"
     if was.code.is_of_statement and all(row.other_side is None for row in rows):
-        return "the later run has no statement"
+        return "the later run was without a statement"
     if was.code is not Code.PAID_TWICE:
         return ""
     if all(is_judged(other) for ledger, _ in was.sides for other in read_list(str(ledger))):

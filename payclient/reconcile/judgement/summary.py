@@ -321,7 +321,7 @@ class Summary:
 
 EXIT_STATUSES: Mapping[int, str] = MappingProxyType(
     {
-        3: "nothing was found, so the key or the environment may be wrong: name a reference that exists with --canary",
+        3: "no transaction was found, so key or environment may be wrong: name an existing reference with --canary",
         1: "breaks of at least medium severity, rejected rows, or columns newly left out (--fail-on moves the line)",
         75: "incomplete; the same command resumes",
         0: "nothing to do",

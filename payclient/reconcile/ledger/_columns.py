@@ -178,7 +178,7 @@ def invisible(text: str) -> str:
     """Name the first invisible space or mark in *text*. Empty without one."""
     if text.isascii() or not (unseen := _UNSEEN.search(text)):
         return ""
-    return f"{quote(text)} holds U+{ord(unseen[0]):04X}, which is invisible: damaged by a spreadsheet"
+    return f"{quote(text)} contains U+{ord(unseen[0]):04X}, which is invisible: damaged by a spreadsheet"
 
 
 def damage(text: str) -> str:

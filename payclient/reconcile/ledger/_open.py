@@ -218,7 +218,7 @@ class Ledger:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings for people. Complete when all rows have been read."""
-        nothing = () if self._has_rows or self.excluded else (f"nothing was read: the file {self._emptiness}",)
+        nothing = () if self._has_rows or self.excluded else (f"no row was read: the file {self._emptiness}",)
         return (*self._reader.warnings, *map(str, self.excluded), *nothing)
 
     @property

@@ -53,7 +53,7 @@ def _rows(parquet: Any, reader: RowReader, names: list[str]) -> Iterator[Entry |
 
 
 def _batches(parquet: Any, names: list[str], header: tuple[str, ...]) -> Iterator[Iterable[tuple[Any, ...]]]:
-    """Yield the rows of each batch, with nothing in the columns that are not of these *names*."""
+    """Yield the rows of each batch, with None in the columns not in *names*."""
     try:
         for batch in parquet.iter_batches(batch_size=_BATCH_ROWS, columns=names, use_threads=False):
             values = {name: column_values(batch.column(name)) for name in names}

@@ -241,7 +241,7 @@ class _Signs:
         for name, law in self._directed.items():
             if (number := values.get(name)) and sign is None:
                 if is_known:
-                    message = "the cell is empty, so it is not known whether money came or went"
+                    message = "the cell is empty, so the direction of the money is not known"
                     problems.append(("direction", CellProblem(message)))
                 is_known = False
                 del values[name]
@@ -458,7 +458,7 @@ NO_COLUMNS = Columns({}, (), {}, ())
 
 
 def read_header(rows: Iterator[tuple[int, Sequence[str]]], find: Finder, scope: Scope) -> RowReader:
-    """Return the reader of the rows below the header. Without columns if there is no row."""
+    """Return the reader of the rows below the header. Without columns if it is empty."""
     # *rows* are the non-empty rows, with their numbers. No row after the header is taken from them.
     wanted, above = scope.dialect.header_row, 0
     for line, names in rows:

@@ -35,7 +35,7 @@ FILES = {each.name: each.holds for each in sorted(OUTPUTS, key=attrgetter("posit
 
 
 _ADVICE = {
-    Bucket.UNRESOLVED: "Nothing is known about these yet, not even that they are missing. The next run asks again.",
+    Bucket.UNRESOLVED: "Whether these exist is unknown: a trustworthy answer is missing. The next run asks again.",
     Bucket.REJECTED: "These lines of the ledger cannot be used. Correct them in the ledger, and run again.",
 }
 ALLOWED = "A rule allows the difference, or it may still be in time. Each row has the reason."

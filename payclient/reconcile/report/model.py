@@ -82,7 +82,7 @@ def _(value: JudgedAgain) -> str:
     rules = ", ".join(value.changed_rules)
     how = f"by other rules ({rules})" if rules else "by the same rules"
     which = f"the run {value.run}" if value.run else "the run"
-    return f"The answers of {which} in {quote(value.folder)}, judged again {how}; nothing was looked up again."
+    return f"The answers of {which} in {quote(value.folder)}, judged again {how}, without new lookups."
 
 
 @frozen(kw_only=True)
@@ -386,7 +386,7 @@ class Report:
         """The scope and the result, in one sentence."""
         summary, since, settlement = self.summary, self.summary.since, self.summary.settlement
         if summary.conditions[0] is Condition.NOTHING_READ:
-            return "Nothing was read, so nothing was compared."
+            return "No row was read, so none was compared."
         what = "amounts not compared; " if summary.compared.are_amounts_left_out else ""
         what += f"{self.compared} of " if self.compared else ""
         what += plural(summary.lines, "ledger row")

@@ -27,7 +27,7 @@ _AGAIN = "Run the same command again: it asks only about the unresolved rows. Un
 
 ADVICE: Mapping[Condition, str] = {
     Condition.NOTHING_READ: "Check that the right file was given, and that it has more than a header.",
-    Condition.NOTHING_FOUND: "Nothing was found: wrong key or environment? Give a reference that exists with --canary.",
+    Condition.NOTHING_FOUND: "No transaction found: wrong key or environment? Name a known reference with --canary.",
     Condition.NOTHING_ANSWERED: _AGAIN,
     Condition.UNRESOLVED: _AGAIN,
     Condition.BREAKS: "Go through the breaks below, the most severe first.",
@@ -48,7 +48,7 @@ ADVICE: Mapping[Condition, str] = {
         "Something is not compared that the previous run compared, or did not have. Look at it before you sign: the "
         "next run only counts it."
     ),
-    Condition.CLEAN: "There is nothing to do.",
+    Condition.CLEAN: "No action is needed.",
 }
 """The advice if the condition decides the verdict. About columns that are left out, see `columns_advice`."""
 
@@ -267,7 +267,7 @@ def _(value: UnknownWord) -> str:
     which = f"{quote(value.word)} of {plural(value.rows, 'row')}"
     key = f"{value.table}.{_key(value.word)}"
     if value.table == "statuses":
-        said = f'status {which} has no meaning, so none of them can match. Write the status that it means: {key} = "?"'
+        said = f'status {which} is unknown, so none of them can match. Write the status that it means: {key} = "?"'
     else:
         said = f'payment_method {which} is not in the rules. If the service calls it VA, for example: {key} = "VA"'
     return escape_unprintable(said, max_length=300)

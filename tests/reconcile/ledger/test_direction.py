@@ -50,7 +50,7 @@ def test_refused_rows():
     assert reversal.reason == "direction: 'Debit Reversal' is not known to mean credit or debit"
     assert [row.reason.partition(";")[0] for row in rows[:3]] == [
         "direction: 'X' is not known to mean credit or debit",
-        "direction: the cell is empty, so it is not known whether money came or went",
+        "direction: the cell is empty, so the direction of the money is not known",
         "amount: -5 is below zero by its own sign, but not by the column 'D/C'",
     ]
     assert [row.amount for row in rows] == [None, None, -5, 0, -5]

@@ -152,7 +152,7 @@ def test_empty(form, tmp_path):
     path = tmp_path / f"ledger.{form}"
     path.touch()
     with open_ledger(path) as ledger:
-        assert (ledger.format, list(ledger), ledger.warnings) == (form, [], ("nothing was read: the file is empty",))
+        assert (ledger.format, list(ledger), ledger.warnings) == (form, [], ("no row was read: the file is empty",))
 
 
 @pytest.mark.parametrize("form", FILES)
@@ -185,11 +185,11 @@ REJECTED = [
     (("", "1", "Paid"), "reference: the cell is empty"),
     (("T1", "", "Paid"), "amount: the cell is empty"),
     (("1.23457E+15", "1", "Paid"), "reference: '1.23457E+15' looks damaged by a spreadsheet"),
-    (("T1\u00a0", "1", "Paid"), "reference: 'T1<U+00A0>' holds U+00A0"),
+    (("T1\u00a0", "1", "Paid"), "reference: 'T1<U+00A0>' contains U+00A0"),
     (("T1", "15.000", "Paid"), "amount: '15.000' may mean 15 or 15000"),
     (("1001.0", "1.5", "Paid"), "amount: '1.5' is not a whole number"),
     (("reference", "total", "status"), "is the header again: were two files joined?"),
-    (("T1", "500", "Paid\u00a0"), "status: 'Paid<U+00A0>' holds U+00A0"),
+    (("T1", "500", "Paid\u00a0"), "status: 'Paid<U+00A0>' contains U+00A0"),
 ]
 
 
@@ -223,8 +223,8 @@ def test_no_rows(subtests):
     header = {form: WRITERS[form](HEADER, []) for form in ("csv", "xlsx", "parquet")}
     blank = {"csv": b"\n\r\n", "jsonl": b"\n \r\n", "xlsx": by_openpyxl(), "parquet": as_parquet((), [])}
     for files, warning in (
-        (header, ("nothing was read: the file has a header and no rows",)),
-        (blank, ("nothing was read: the file is empty",)),
+        (header, ("no row was read: the file has a header and no rows",)),
+        (blank, ("no row was read: the file is empty",)),
     ):
         for form, data in files.items():
             with subtests.test(form=form, warning=warning), open_ledger(io.BytesIO(data), format=form) as ledger:
