@@ -270,6 +270,8 @@ class RawServer:
         task = asyncio.create_task(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        # A script that is cancelled before it begins closes nothing.
+        task.add_done_callback(lambda _: writer.transport.abort())
 
     async def _serve(self, reader, writer):
         connection = Connection(reader, writer, len(self.connections))
