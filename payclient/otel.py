@@ -141,13 +141,12 @@ class _Lookup:
 
     def __call__(self, attempt: Attempt) -> None:
         self._span.set_attribute("payclient.attempts", attempt.number)
-        attributes: dict[str, str | int | float] = {"payclient.attempt.duration": attempt.seconds}
+        attributes: dict[str, str | int | float] = {
+            "payclient.attempt.duration": attempt.seconds,
+            **_result(attempt.status, attempt.error),
+        }
         if attempt.number > 1:
             attributes["http.request.resend_count"] = attempt.number - 1
-        if attempt.status is not None:
-            attributes["http.response.status_code"] = attempt.status
-        if attempt.error is not None:
-            attributes["error.type"] = _error_type(attempt.status, attempt.error)
         self._span.add_event("payclient.attempt", attributes)
 
 
@@ -156,14 +155,15 @@ def _error_type(status: int | None, error: str) -> str:
     return error if status is None or status < 400 else str(status)
 
 
+def _result(status: int | None, error: str | None) -> dict[str, str | int]:
+    code: dict[str, str | int] = {} if status is None else {"http.response.status_code": status}
+    return code if error is None else {**code, "error.type": _error_type(status, error)}
+
+
 @lru_cache(maxsize=128)
 def _attributes(url: str, status: int | None, error: str | None) -> Mapping[str, str | int]:
     address = urlsplit(url)
     attributes: dict[str, str | int] = {"http.request.method": "POST", "server.address": address.hostname or ""}
     if (port := address.port or {"https": 443, "http": 80}.get(address.scheme)) is not None:
         attributes["server.port"] = port
-    if status is not None:
-        attributes["http.response.status_code"] = status
-    if error is not None:
-        attributes["error.type"] = _error_type(status, error)
-    return MappingProxyType(attributes)
+    return MappingProxyType(attributes | _result(status, error))

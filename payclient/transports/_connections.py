@@ -83,10 +83,7 @@ class TlsSession:
 
 
 class BrokenError(Exception):
-    def __init__(self, reason: str, *, answered: bool, silent: bool) -> None:
-        super().__init__(reason)
-        self.answered = answered
-        self.silent = silent
+    """The connection ended an exchange. `Connection.parser` has how far the response had come."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -122,7 +119,7 @@ class Connection(asyncio.BufferedProtocol):
         self.tls = tls
         self._tls_error: ssl.SSLError | None = None
         self._buffer = memoryview(bytearray(_BUFFER))
-        self._parser = ResponseParser(self)
+        self.parser = ResponseParser(self)
         self._readable = select.poll() if hasattr(select, "poll") else None
         self.unread: Callable[[int], object] = bool if self._readable is None else self._readable.poll
         """Called with 0: what the socket has, data or its end, that the event loop has not read yet."""
@@ -133,7 +130,7 @@ class Connection(asyncio.BufferedProtocol):
     # Called by the transport
 
     def exchange(self, message: bytes) -> asyncio.Future[Response]:
-        self._parser.begin()
+        self.parser.begin()
         self.is_usable = False
         response = self._response = self._loop.create_future()
         if self._transport is None:
@@ -148,14 +145,14 @@ class Connection(asyncio.BufferedProtocol):
     def read_on(self) -> asyncio.Future[Response] | None:
         """Return a future of the response whose caller has left. None if the request is not sent as a whole."""
         is_sent = self._transport is not None and not self._transport.get_write_buffer_size()
-        if not is_sent or not self._parser.is_awaited:
+        if not is_sent or not self.parser.is_awaited:
             return None
         self._response = self._loop.create_future()
         return self._response
 
     def is_silent_since(self, began: float) -> bool:
         """Return whether an exchange that *began* more than a second ago has not received a byte."""
-        return self._parser.is_awaited and not self._parser.received and self.now() - began > _MAX_SILENCE
+        return self.parser.is_awaited and not self.parser.received and self.now() - began > _MAX_SILENCE
 
     def abort(self) -> None:
         self.is_usable = False
@@ -168,7 +165,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def current(self) -> Progress:
-        if self._parser.has_head:
+        if self.parser.has_head:
             return self.progress.with_step("body")
         is_sending = self._transport is not None and self._transport.get_write_buffer_size() > 0
         return self.progress.with_step("sending" if is_sending else "waiting")
@@ -200,7 +197,7 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(exc, ConnectionError) and self._transport is not None:
             self._read_rest(self._transport)
         self._transport = None
-        if exc is None and (response := self._parser.end()) is not None:
+        if exc is None and (response := self.parser.end()) is not None:
             self._finish(response)
         self._break(str(exc) if exc else self._close_reason)
         if not self.closed.done():
@@ -233,12 +230,12 @@ class Connection(asyncio.BufferedProtocol):
         self._break(f"TLS failed ({error.reason or type(error).__name__})")
 
     def _feed(self, data: bytes | memoryview) -> None:
-        if not self._parser.is_awaited:
+        if not self.parser.is_awaited:
             self._close_reason = "unsolicited bytes arrived"
             self.abort()
             return
         try:
-            response = self._parser.feed(data)
+            response = self.parser.feed(data)
         except MalformedError as error:
             self._break(str(error))
             return
@@ -246,15 +243,15 @@ class Connection(asyncio.BufferedProtocol):
             self._finish(response)
 
     def _finish(self, response: Response) -> None:
-        self.raw_headers = self._parser.raw_headers
+        self.raw_headers = self.parser.raw_headers
         if self._response is not None and not self._response.done():  # done: the waiting lookup was cancelled
             self._response.set_result(response)
-        self.is_usable = self._parser.is_reusable
+        self.is_usable = self.parser.is_reusable
 
     def _break(self, reason: str) -> None:
-        self._parser.is_awaited = False
+        self.parser.is_awaited = False
         if self._response is not None and not self._response.done():
-            failure = BrokenError(reason, answered=self._parser.has_head, silent=not self._parser.received)
+            failure = BrokenError(reason)
             failure.__cause__ = self._tls_error
             self._response.set_exception(failure)
         self.abort()
@@ -575,8 +572,8 @@ class Connections:
                     raise ClientClosedError(_CLOSED)
                 return await connection.exchange(message())
             except BrokenError as error:
-                is_stale = is_stale_possible and error.silent
-                failure = broken(error, pool.origin, connection.current(), answered=error.answered)
+                is_stale = is_stale_possible and not connection.parser.received
+                failure = broken(error, pool.origin, connection.current(), answered=connection.parser.has_head)
             except asyncio.CancelledError as error:
                 connection.current().attach_to(error)
                 is_left = request.on_late is not None and self._read_on(pool, connection, request.on_late)

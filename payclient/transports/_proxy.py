@@ -77,14 +77,6 @@ class Proxy:
         raise TypeError("a proxy cannot be pickled or copied: its password would travel with it")
 
 
-def as_proxy(given: str | Proxy | None) -> Proxy | None:
-    """Return *given* as a proxy. Raises as that does."""
-    try:
-        return given if given is None or isinstance(given, Proxy) else Proxy(given)
-    finally:
-        del given  # it may contain a password
-
-
 @frozen(eq=False)
 class Network:
     proxy: Proxy | None = None

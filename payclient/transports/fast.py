@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from payclient.errors import ConfigurationError
 from payclient.protocol import Request, Response
 from payclient.transports._connections import Connection, Connections
-from payclient.transports._proxy import Network, Origin, Proxy, as_proxy
+from payclient.transports._proxy import Network, Origin, Proxy
 
 __all__ = ["FastTransport"]
 
@@ -51,7 +51,8 @@ class FastTransport:
         proxy: str | Proxy | None = None,
     ) -> None:
         try:
-            self._connections = Connections(Network(as_proxy(proxy), ssl_context, connect_timeout, keepalive))
+            through = proxy if isinstance(proxy, Proxy | None) else Proxy(proxy)
+            self._connections = Connections(Network(through, ssl_context, connect_timeout, keepalive))
         finally:
             del proxy  # it may contain a password
         self.abort: Callable[[], object] = self._connections.abort

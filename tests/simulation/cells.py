@@ -142,7 +142,7 @@ def _of_connections(world):
     for peer in world.service.peers:
         if not peer.is_open:
             continue
-        parser = getattr(peer.connection.client.get_protocol(), "_parser", None)  # a pool that is not ours has none
+        parser = getattr(peer.connection.client.get_protocol(), "parser", None)  # a pool that is not ours has none
         if parser is not None and parser.known_head is not None:
             yield "connection known head"
         if peer.is_busy:

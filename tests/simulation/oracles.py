@@ -447,7 +447,7 @@ def check_write(world, transport):
 
 def check_known_head(world, transport):
     """Complain of a head that a connection knows before it has brought a response."""
-    parser = getattr(transport.get_protocol(), "_parser", None)  # a pool that is not ours has none
+    parser = getattr(transport.get_protocol(), "parser", None)  # a pool that is not ours has none
     is_first = parser is not None and parser._exchanges <= 1 and not parser.received
     if is_first and parser.known_head is not None:
         world.fail("known head", "a connection knows the head of another one")

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import ConfigurationError
-from payclient.transports._proxy import Proxy, TunnelError, as_proxy, opens_tunnel
+from payclient.transports._proxy import Proxy, TunnelError, opens_tunnel
+from payclient.transports.fast import FastTransport
 
 PASSWORD = "p-canary-51d2e84b"
 OWN_CLIENT = ": pass http_client=httpx.AsyncClient(proxy=…) for it"
@@ -59,7 +60,7 @@ def test_refused(subtests):
 def test_password_is_not_shown(url):
     """No error, `repr`, pickle or copy of a proxy has the password."""
     with pytest.raises(ConfigurationError) as caught:
-        as_proxy(url)
+        FastTransport(proxy=url)
     own = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
     shown = [f"{frame.locals}" for frame in own.stack if "test_" not in frame.filename]
     assert len(shown) == 2
