@@ -7,6 +7,7 @@ to the limiter, which decide about the next ones.
 
 import math
 from collections.abc import Collection
+from contextlib import ExitStack
 from typing import Self
 
 from attrs import Factory, define, field, frozen
@@ -32,10 +33,10 @@ class Result:
     @classmethod
     def of(cls, error: errors.PayClientError) -> Self:
         name, verdict = type(error).__name__, classify(error)
-        if isinstance(error, errors.TransportError):
+        if isinstance(error, errors.TransportError) and not isinstance(error, errors.OutageError):
             return cls(name, End.FINAL if verdict.is_fatal else End.FAILED, verdict.signal, f"{name}: {error}")
         if not isinstance(error, errors.ResponseError):
-            return cls(name)  # such as of a transport that was closed
+            return cls(name)  # it was cut short, or the transport is closed
         status, signal = error.status_code, verdict.signal
         if signal is Signal.ACCEPTED:
             end = End.ACCEPTED
@@ -100,10 +101,14 @@ class Admission:
 
     async def _queue(self, lookup: Lookup) -> Ticket:
         try:
-            with LookupPhase(lookup, "queued"):
-                return await self.limiter.acquire(
-                    lookup.priority, began_at=lookup.began_at, until=lookup.until, is_again=lookup.attempts > 0
-                )
+            with ExitStack() as on_failure:  # of the clock that the phase reads
+                with LookupPhase(lookup, "queued"):
+                    ticket = await self.limiter.acquire(
+                        lookup.priority, began_at=lookup.began_at, until=lookup.until, is_again=lookup.attempts > 0
+                    )
+                    on_failure.callback(self.limiter.release, ticket, Signal.SILENT)
+                on_failure.pop_all()
+                return ticket
         except (errors.DeadlineExceededError, errors.OverloadedError) as error:
             reasons, failure = [error.message], self.outage.last_failure
             if pause := self.limiter.paused_seconds():

@@ -248,11 +248,10 @@ class Outage:
                 self._finals *= ticket.number < self._last_final  # an earlier one may be a probe that hangs
                 self.last_failure = failure
                 self._failed(reference, ticket.started_at, now, status)
-            case End.LEFT if took > max(_MIN_LEFT, _SLOWER * self.references.slowest):
-                self.last_failure = self.last_failure or f"no answer within {took:.1f} s"
-                self._failed(reference, ticket.started_at, now, is_left=True)
             case End.LEFT:
-                pass
+                if took > max(_MIN_LEFT, _SLOWER * self.references.slowest):
+                    self.last_failure = self.last_failure or f"no answer within {took:.1f} s"
+                    self._failed(reference, ticket.started_at, now, is_left=True)
 
     def _answered(self, now: float) -> None:
         gap = min(now - self._row.since, _MAX_GAP, self._row.lasted) if self._row.length else 0.0

@@ -318,9 +318,6 @@ class Session:
                 response, lookup.reference, redact=lookup.redact, not_found_messages=self._not_found_messages
             )
             result = FOUND
-        except (errors.DeadlineExceededError, errors.OutageError) as error:
-            result = Result(type(error).__name__)
-            raise  # which cancelled the attempt
         except errors.PayClientError as error:
             error.args = (lookup.redact(error.message),)  # a transport may quote the response
             if isinstance(error, errors.TransportError):
