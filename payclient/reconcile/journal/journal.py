@@ -108,7 +108,7 @@ class Journal:
     Note:
         A killed process loses nothing. After a power cut, the last answers may be looked up again. Memory stays
         within some 32 MiB. The disk takes about 0.3 KB for each ledger row. The API key is
-        never in it.
+        never in it. The methods are internal: pass it to `reconcile`.
 
     Raises:
         JournalError: When it cannot be used: it belongs to another run, is in use, missing or damaged. All of it is
