@@ -65,7 +65,7 @@ def check_callback(name: str, given: object) -> None:
 
 
 def is_callback(_: object, attribute: Any, value: Any) -> None:
-    check_callback(attribute.name, value)
+    check_callback(attribute.alias, value)
 
 
 def is_number(value: object) -> bool:

@@ -15,9 +15,9 @@ from functools import partial
 from inspect import signature
 from typing import TypeAlias, cast
 
-from attrs import define, field, frozen
+from attrs import define, field, frozen, validators
 
-from payclient._shared.checks import check_callback, check_count, check_seconds
+from payclient._shared.checks import is_callback, is_count, is_seconds
 from payclient._shared.escape import plural, quote
 from payclient._shared.until_done import in_thread
 from payclient.client import PASSES, LookupFunction, is_passing, stream
@@ -143,10 +143,6 @@ async def reconcile(  # noqa: PLR0913  one option each, only by name
         raise TypeError(f"entries must be ledger entries, got {type(entries).__name__}: read a file with open_ledger")
     if canary is not None:
         check_canary(canary)
-    check_count("concurrency", concurrency)
-    check_seconds("stall_timeout", stall_timeout)
-    if on_progress is not None:
-        check_callback("on_progress", on_progress)
     with Journal() if journal is None else nullcontext(journal) as kept:
         limits = concurrency, stall_timeout, confirm_after
         run = _Reconciler(kept, lookup, confirm or _second(lookup), *limits, rules, stop, clock, on_progress, previous)
@@ -187,13 +183,13 @@ class _Reconciler:
     _journal: Journal
     _lookup: LookupFunction
     _confirm: LookupFunction
-    _concurrency: int
-    _stall_timeout: float
+    _concurrency: int = field(validator=is_count)
+    _stall_timeout: float = field(validator=is_seconds)
     _confirm_after: float
     _rules: Rules
     _stop: asyncio.Event | None
     _clock: Callable[[], datetime]
-    _on_progress: OnProgress | None
+    _on_progress: OnProgress | None = field(validator=validators.optional(is_callback))
     _previous: tuple[PreviousRun, Records] | None
     _pending: dict[str, PendingLookup] = field(init=False, factory=dict)
     _failed: dict[str, str] = field(init=False, factory=dict)

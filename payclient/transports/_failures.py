@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Iterator
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from attrs import define, field
 
@@ -98,11 +98,8 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def address_in_words(address: object) -> str:
-    parts: tuple[object, ...] = cast("tuple[object, ...]", address) if isinstance(address, tuple) else ()
-    if len(parts) < 2:
-        return ""
-    host, port = str(parts[0]), parts[1]
+def address_in_words(address: tuple[Any, ...]) -> str:
+    host, port, *_ = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
