@@ -11,12 +11,12 @@ ROWS = re.findall(r"^\| [a-z][^|]+\| `([^`|]+)` \|([^|]+)\|$", PAGE, re.MULTILIN
 TABLE = {example: set(re.findall(r"`([^`]+)`", files)) for example, files in ROWS}
 SPECIAL = {
     "payment_code": {
-        *("cli/_demo.py", "cli/_get.py", "cli/_report.py", "protocol/_refusal.py"),  # masked, or planted
+        *("cli/_demo.py", "cli/_lookup.py", "cli/_report.py", "protocol/_refusal.py"),  # masked, or planted
         "reconcile/judgement/judge.py",  # a spreadsheet takes its leading zeros
     },
     "payment_name": {"cli/_demo.py", "cli/_report.py", "reconcile/_fields.py"},
     "httpx2": {
-        *("cli/_doctor.py", "client/_client.py", "engines/_spec.py")  # made of `TransportName`, or a test holds it
+        *("cli/_lookup.py", "client/_client.py", "engines/_spec.py")  # made of `TransportName`, or a test holds it
     },
     "net_differs": {"cli/_demo.py", "reconcile/judgement/causes.py"},
     "rows.parquet": {"reconcile/report/_files.py", "reconcile/report/rows.py"},
