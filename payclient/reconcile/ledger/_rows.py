@@ -160,7 +160,7 @@ _DIRECTED = ("amount", "amount_received")
 """Fields whose sign is the direction of the row. A fee is not one."""
 _DEBIT = "-"
 """Before the name of a field, its cell in the column of debits."""
-_KNOWN = {"reference", "kind"}
+_TOTALS_ROW = {"reference", "kind"}
 """The fields that a totals row reports."""
 _KEPT_DIGITS = 15
 """Digits of a number that a spreadsheet keeps. It makes the others 0."""
@@ -312,7 +312,8 @@ class RowReader:
         self._names = _columns.column_names(columns.header)
         self._refused: dict[str, Any] = {}
         """The first refused cell of amounts and of times in a row."""
-        self._bad_created_at, self._first_bad_created_at = 0, (0, "")
+        self._bad_created_at: tuple[int, int, str] | None = None
+        """The number of unreadable times of creation, the place of their warning, and the first of them."""
 
     def check_cells(self) -> None:
         """Check that each cell read so far is used if it has a meaning, and agrees with its neighbours."""
@@ -356,7 +357,10 @@ class RowReader:
         if reference is None or amount is None:
             self._refuse_empty(values, problems)
         if (reason := self._totals.reason(reference, amount, cells)) is not None:
-            return self._total(line, values, reason)
+            if reason.remedies and self.scope.leaves_out_totals(line, amount):
+                return None
+            known = {name: values[name] for name in _TOTALS_ROW & values.keys()}
+            return self._refused_row(line, [("", reason)], **known)
         if problems and tuple(cells) == self.columns.header:
             again = CellProblem("is the header again: were two files joined?")
             return self._rejected(line, cells, values, [("", again)])
@@ -367,11 +371,6 @@ class RowReader:
             return None
         self.unused.observe(cells)
         return self._rejected(line, cells, values, problems) if problems else checked_entry({**values, "line": line})
-
-    def _total(self, line: int, values: Mapping[str, Any], reason: CellProblem) -> RejectedEntry | None:
-        if reason.remedies and self.scope.leaves_out_totals(line, values.get("amount")):
-            return None
-        return self._refused_row(line, [("", reason)], **{name: values[name] for name in _KNOWN & values.keys()})
 
     def _amount_of(self, cells: Sequence[Any]) -> int | None:
         with suppress(CellProblem, LookupError):
@@ -442,15 +441,10 @@ class RowReader:
     def _warn_bad_created_at(self, line: int, problem: CellProblem) -> None:
         """Count an unreadable time of creation, in one warning for all of them."""
         # The row is not rejected, because the column is not compared. It only lacks an age.
-        self._bad_created_at += 1
-        if self._bad_created_at == 1:
-            self._first_bad_created_at = len(self.warnings), f"{problem} (line {line})"
-            self.warnings.append("")
-        place, first = self._first_bad_created_at
-        self.warnings[place] = (
-            f"{quote(self.columns.used['created_at'])}: {plural(self._bad_created_at, 'cell')} cannot be read: "
-            f"{first}: grace doesn't apply to such a row"
-        )
+        rows, place, first = self._bad_created_at or (0, len(self.warnings), f"{problem} (line {line})")
+        self._bad_created_at = rows + 1, place, first
+        cells = f"{quote(self.columns.used['created_at'])}: {plural(rows + 1, 'cell')} cannot be read"
+        self.warnings[place : place + 1] = [f"{cells}: {first}: grace doesn't apply to such a row"]
 
 
 NO_COLUMNS = Columns({}, (), {}, ())

@@ -26,6 +26,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cache
+from itertools import islice
 from typing import IO, Any
 from unicodedata import category
 from xml.etree.ElementTree import Element, TreeBuilder
@@ -237,14 +238,12 @@ class _Workbook:
         self.styles: dict[int, str | NumberFormat] = {}
         """The styles that show more than the digits of a number: a time, a day, or a format."""
         self.struck = set[int]()
-        root = "xl/workbook.xml"
         with _damage_refused():
             self._zip = zipfile.ZipFile(file)
             # For all parts together, because a workbook may refer to one part as each of a thousand sheets.
             self._bytes = 4 * _FREE_BYTES + _MAX_RATIO * file.seek(0, os.SEEK_END)
-            if root not in self._zip.NameToInfo:
-                starts = (target for kind, target in self._relations("").values() if kind == "officeDocument")
-                root = next(starts, root)
+            starts = (target for kind, target in self._relations("").values() if kind == "officeDocument")
+            root = next(starts, "xl/workbook.xml")
             if root not in self._zip.NameToInfo:
                 message = "this zip file is not a workbook: save the ledger as .xlsx, or unpack what is inside"
                 raise LedgerError(message)
@@ -310,13 +309,10 @@ class _Workbook:
                 if each.get("date1904") in ("1", "true", "on"):
                     self.epoch = datetime(1904, 1, 1)  # noqa: DTZ001  as above
                 continue
-            name = each.attrib["name"]
-            kind, part = relations.get(
-                next((value for key, value in each.items() if key.endswith("}id")), ""), ("", "")
-            )
+            name, ids = each.attrib["name"], (value for key, value in each.items() if key.endswith("}id"))
+            kind, part = relations.get(next(ids, ""), ("", ""))
             if not kind:
-                message = f"the sheet {quote(name)} is not in the XLSX file: open it and save it again"
-                raise LedgerError(message)
+                raise LedgerError(f"the sheet {quote(name)} is not in the XLSX file: open it and save it again")
             if kind == "worksheet":  # chart sheets lack rows
                 self.sheets[name] = part
                 if each.get("state", "visible") != "visible":
@@ -333,8 +329,8 @@ class _Workbook:
                 shown[int(each.get("numFmtId", "-1"))] = kind
             elif each.tag.endswith("fonts"):
                 for number, font in enumerate(each.iter(_beside(each, "font"))):
-                    values_of_strike = {strike.get("val", "1") for strike in font.iter(_beside(each, "strike"))}
-                    struck |= {number} if values_of_strike - {"0", "false"} else set()
+                    if any(strike.get("val") not in ("0", "false") for strike in font.iter(_beside(each, "strike"))):
+                        struck.add(number)
             else:
                 for number, style in enumerate(each.iter(_beside(each, "xf"))):
                     form = shown.get(int(style.get("numFmtId", "0")))
@@ -364,10 +360,8 @@ def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) ->
 def _count_rows(book: _Workbook, part: str) -> int:
     """Return the number of filled rows, without a header, that is, a first row without digits."""
     rows = _SheetReader(book).rows(part)
-    first = next(rows, None)
-    if first is None:
-        return 0
-    return sum(1 for _ in rows) + any(HAS_DIGIT(name) for name in _names(first[1]))
+    header = any(HAS_DIGIT(name) for _, cells in islice(rows, 1) for name in _names(cells))
+    return header + sum(1 for _ in rows)
 
 
 FORMULA = Unreadable("is a formula")
