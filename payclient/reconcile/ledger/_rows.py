@@ -148,9 +148,8 @@ class RejectedEntry:
 
 
 CellReader: TypeAlias = Callable[[Any], Any]
-
-_SUGGESTED = {"money": "amounts", "time": "times", "creation": "times"}
-"""The kinds of cells that may get a suggestion."""
+_Reading: TypeAlias = tuple[CellReader, str, Callable[[str], object] | None]
+"""The reader of a kind of cells, and what may be suggested for them, with what sees the unusual texts."""
 
 _Problem: TypeAlias = tuple[str, CellProblem]
 """A field, or nothing, and the problem with its cell."""
@@ -236,18 +235,17 @@ class _Signs:
             yield name, law, said, -1 if debit else 1
 
     def _by_direction(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> Iterator[_Sign]:
-        is_known = "direction" in values
+        numbers = {name: values[name] for name in self._directed if values.get(name)}
+        if numbers and values.get("direction", "") is None:
+            message = "the cell is empty, so the direction of the money is not known"
+            problems.append(("direction", CellProblem(message)))
         sign: int | None = values.pop("direction", None)
-        for name, law in self._directed.items():
-            if (number := values.get(name)) and sign is None:
-                if is_known:
-                    message = "the cell is empty, so the direction of the money is not known"
-                    problems.append(("direction", CellProblem(message)))
-                is_known = False
+        for name, number in numbers.items():
+            if sign is None:
                 del values[name]
-            elif number and sign is not None:
+            else:
                 said = self._money.sign(cells[self._places[name]], number)
-                yield name, law, said or (name in self.debits), sign
+                yield name, self._directed[name], said or (name in self.debits), sign
 
     def check(self, side: Side) -> Iterator[str]:
         """Check that no word may mean something else next to another. Yield warnings about the fees."""
@@ -291,24 +289,20 @@ class RowReader:
         """The references of more digits than a spreadsheet keeps, by whether all further ones are 0."""
         self._buddhist_year = 0
         times = TimeReader(dialect.date_format)
-        readers: Mapping[str, CellReader] = {
-            "reference": self._read_reference,
-            "code": _columns.read_code,
-            "money": self._money.read,
-            "word": _columns.read_word,
-            "direction": self._signs.read_direction,
-            "time": partial(self._read_time, times.read),
-            "creation": partial(self._read_time, times.read_creation),
+        add_amount, add_time = self.suggester.add_amount, self.suggester.add_time
+        readers: Mapping[str, _Reading] = {
+            "reference": (self._read_reference, "", None),
+            "amount": (self._money.read, "amounts", partial(add_amount, is_needed=True)),
+            "code": (_columns.read_code, "", None),
+            "money": (self._money.read, "amounts", add_amount),
+            "word": (_columns.read_word, "", None),
+            "direction": (self._signs.read_direction, "", None),
+            "time": (partial(self._read_time, times.read), "times", add_time),
+            "creation": (partial(self._read_time, times.read_creation), "times", add_time),
         }
-        self._plan: list[tuple[str, int, CellReader, str, Callable[[str], object] | None]] = []
-        """Field, place and reader of each cell, and what sees unusual texts if a declaration may read it."""
-        for key, place in {**columns.places, **debits}.items():
-            name = key.removeprefix(_DEBIT)
-            kind, what = KINDS[name], _SUGGESTED.get(KINDS[name], "")
-            add: Any = {"amounts": self.suggester.add_amount, "times": self.suggester.add_time}.get(what)
-            if name == "amount":
-                add = partial(add, is_needed=True)
-            self._plan.append((key, place, readers["reference" if name == "reference" else kind], what, add))
+        places = [(key, key.removeprefix(_DEBIT), place) for key, place in {**columns.places, **debits}.items()]
+        self._plan = [(key, place, readers[name if name in readers else KINDS[name]]) for key, name, place in places]
+        """Field, place and reading of each cell."""
         self._names = _columns.column_names(columns.header)
         self._refused: dict[str, Any] = {}
         """The first refused cell of amounts and of times in a row."""
@@ -408,7 +402,7 @@ class RowReader:
         values: dict[str, Any] = {}
         problems: list[_Problem] = []
         is_plain, null, self._refused = self._money.is_plain, self._null, {}
-        for key, place, read, what, add in self._plan:
+        for key, place, (read, what, add) in self._plan:
             cell = cells[place]
             if type(cell) is str:
                 if null and cell.strip() in null:

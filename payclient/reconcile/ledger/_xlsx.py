@@ -402,16 +402,12 @@ def _entries(
             marked.setdefault(mark, [line, 0])[1] += 1
         yield reader.read(line, list(map(cells.get, range(max(width, last + 1)))), problem)
     for mark, (line, count) in marked.items():
-        reader.warnings.append(
-            f"{plural(count, 'row')} that {'is' if count == 1 else 'are'} {mark}, but read: "
-            f"{'row' if count == 1 else 'the first is row'} {line}"
-        )
+        verb, which = ("is", "row") if count == 1 else ("are", "the first is row")
+        reader.warnings.append(f"{plural(count, 'row')} that {verb} {mark}, but read: {which} {line}")
     for name, place in reader.columns.places.items():
         if KINDS.get(name) == "money" and len(shown := parser.currencies.get(place, {})) > 1:
-            symbols = " and ".join(map(quote, shown.values()))
-            message = (
-                f"the formats of the column {quote(reader.columns.used[name])} show {symbols}, which cannot be added"
-            )
+            column, symbols = quote(reader.columns.used[name]), " and ".join(map(quote, shown.values()))
+            message = f"the formats of the column {column} show {symbols}, which cannot be added"
             raise LedgerError(f"{message}: put the currency in a column by itself")
 
 
