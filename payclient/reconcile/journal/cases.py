@@ -46,16 +46,12 @@ LATEST_PAID = """
     SELECT id, paid_reff FROM answers AS given WHERE paid_reff IS NOT NULL
     AND (id % 2 = 1 OR NOT EXISTS (SELECT 1 FROM answers WHERE id = given.id + 1))
 """
-_FIND_PAID_TWICE = (
-    tables.INDEXES[1],
-    "CREATE TEMP TABLE IF NOT EXISTS paid_twice (paid_reff TEXT PRIMARY KEY) WITHOUT ROWID",
-    "DELETE FROM paid_twice",
-    f"INSERT INTO paid_twice SELECT paid_reff FROM ({LATEST_PAID}) GROUP BY paid_reff HAVING count(*) > 1",
-)
 _CONFIRM_PAID_TWICE = f"""
     UPDATE answers SET needs_confirmation = 1, checksum = checksum(id, 1, paid_reff, {tables.ANSWER})
     WHERE NOT needs_confirmation AND id IN (
-        SELECT id / 2 * 2 FROM ({LATEST_PAID}) WHERE paid_reff IN (SELECT paid_reff FROM paid_twice)
+        SELECT id / 2 * 2 FROM ({LATEST_PAID}) WHERE paid_reff IN (
+            SELECT paid_reff FROM ({LATEST_PAID}) GROUP BY paid_reff HAVING count(*) > 1
+        )
     )
 """
 _FORGET_ONE_REUSED = """
@@ -94,7 +90,7 @@ class Answers:
 
     def count_to_confirm(self) -> int:
         """Count the lookups of `to_confirm`, including pairs that only differ together."""
-        self.find_paid_twice()
+        self._execute(tables.INDEXES[1])
         self._execute(_CONFIRM_PAID_TWICE)
         return int(self._value(f"SELECT count(*) {_UNCONFIRMED}"))
 
@@ -183,11 +179,6 @@ class Answers:
         self.write()
         self._database.commit()
 
-    def find_paid_twice(self) -> None:
-        """Find the merchant_reffs that are paid under several references, for the queries that need them."""
-        for statement in _FIND_PAID_TWICE:
-            self._execute(statement)
-
     def mark_again(self, rules: Rules, side_of: Callable[[PendingLookup, Rules], StatementSide | None]) -> None:
         """Decide by other *rules* which answers a second lookup must confirm, and which mean *paid*."""
         last = 0
@@ -238,17 +229,6 @@ class Answers:
 _ROWS_PER_COMMIT = 10_000
 MAX_POSITION = 2**63 - 1
 
-_SUMS = (
-    "CREATE TEMP TABLE IF NOT EXISTS sums (first INTEGER PRIMARY KEY, duplicated TEXT, apart TEXT)",
-    "CREATE TEMP TABLE IF NOT EXISTS unusable (reference TEXT PRIMARY KEY, line INTEGER NOT NULL) WITHOUT ROWID",
-    *(f"DELETE FROM {table}" for table in ("sums", "unusable")),
-    """
-    INSERT INTO unusable SELECT reference, min(line) FROM entries
-    WHERE rejected IS NOT NULL AND reference IS NOT NULL GROUP BY reference
-    """,
-)
-"""Computed for each reading of the cases: the totals of the rows of one reference."""
-
 _OF_REPEATS = """
     FROM repeats JOIN entries ON entries.reference = repeats.reference AND rejected IS NULL
     ORDER BY repeats.first, position
@@ -263,9 +243,15 @@ _STANDING = f"""
     SELECT entries.position FROM ({LATEST_PAID}) AS paid JOIN answers USING (id) JOIN entries ON position = paid.id / 2
     WHERE paid.paid_reff = ? ORDER BY CAST(answers.amount AS REAL), entries.reference LIMIT 1
 """
+_PAID_TWICE = f"""(
+    SELECT paid.paid_reff FROM ({LATEST_PAID}) AS paid WHERE paid.id != coalesce(second.id, given.id)
+    AND paid.paid_reff = CASE WHEN second.id IS NULL THEN given.paid_reff ELSE second.paid_reff END LIMIT 1
+)"""
+_UNUSABLE = (
+    "(SELECT min(line) FROM entries AS bad WHERE bad.reference = entries.reference AND bad.rejected IS NOT NULL)"
+)
 _CASE = f"""
-    position, entries.first, repeats.rows, paid_twice.paid_reff, earlier.data,
-    sums.duplicated, sums.apart, unusable.line,
+    position, entries.first, repeats.rows, {_PAID_TWICE}, earlier.data, sums.duplicated, sums.apart, {_UNUSABLE},
     {tables.of("entries", tables.ENTRY)}, {tables.of("given", tables.ANSWER)}, {tables.of("second", tables.ANSWER)}
 """
 _ENTRY = slice(8, 8 + 2 + len(tables.ENTRY_COLUMNS))
@@ -274,11 +260,8 @@ _SECOND = slice(_FIRST.stop, _FIRST.stop + len(tables.ANSWER_COLUMNS))
 _ANSWERED = """
     LEFT JOIN repeats ON entries.first IS NOT NULL AND repeats.reference = entries.reference
     LEFT JOIN sums ON sums.first = entries.first
-    LEFT JOIN unusable ON unusable.reference = entries.reference
     LEFT JOIN answers AS given ON given.id = 2 * coalesce(entries.first, position) AND rejected IS NULL
     LEFT JOIN answers AS second ON second.id = given.id + 1
-    LEFT JOIN paid_twice
-        ON paid_twice.paid_reff = CASE WHEN second.id IS NULL THEN given.paid_reff ELSE second.paid_reff END
 """
 _CASES = f"SELECT {_CASE} FROM entries LEFT JOIN earlier ON earlier.reference = entries.reference {_ANSWERED}"
 _EARLIER_CASES = f"""
@@ -372,8 +355,9 @@ class Cases:
 
     def __attrs_post_init__(self) -> None:
         with self.database.writing() as db:
-            for statement in _SUMS:
-                db.execute(statement)
+            db.execute(tables.INDEXES[1])
+            db.execute("CREATE TEMP TABLE IF NOT EXISTS sums (first INTEGER PRIMARY KEY, duplicated TEXT, apart TEXT)")
+            db.execute("DELETE FROM sums")
             for first, rows in groupby(self.database.read(_AMOUNTS), key=itemgetter(0)):
                 amount = _without_smallest(cell for _, cell in rows)
                 db.execute("INSERT INTO sums VALUES (?, ?, NULL)", (first, amount))

@@ -333,7 +333,6 @@ class Journal:
                 yield records.ReferenceRecord(reference=reference, settled=known.settled, gone_for=known.gone_for + 1)
 
     def _cases(self, rules: Rules) -> Cases:
-        self.answers.find_paid_twice()
         return Cases(
             database=self._database,
             rules=rules,
