@@ -11,17 +11,9 @@ from attrs import define, evolve, field
 from payclient._shared.escape import escape_unprintable, quote
 from payclient.protocol import Transaction, missing_amount, text_stated
 from payclient.reconcile._fields import COMPARED_FIELDS, Field
+from payclient.reconcile.judgement import rule_values as values
 from payclient.reconcile.judgement.codes import CLOSED, Assumed, Code, Severity, Status, folded, states_none
 from payclient.reconcile.judgement.findings import Finding, Side, in_order
-from payclient.reconcile.judgement.rule_values import (
-    FIRST_ON_EARTH,
-    LAST_ON_EARTH,
-    IgnoredLines,
-    Kind,
-    Limit,
-    in_zone,
-    limit_text,
-)
 from payclient.reconcile.judgement.rules import STRICT, FeeSchedule, Rules
 from payclient.reconcile.judgement.sides import Payout, Settled, StatementSide, StatementTotals, stated_sum
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry, Text
@@ -32,18 +24,18 @@ def excuse(entry: Entry, at: datetime, rules: Rules) -> str:
     # A row without an age is not excused. One from the future is excused within the grace, because clocks
     # differ, and not beyond, because a mistyped year would hide it for good.
     is_young = is_younger(entry, at, rules.grace, rules)
-    return f"the row is younger than the grace of {limit_text(rules.grace)}" if is_young else ""
+    return f"the row is younger than the grace of {values.limit_text(rules.grace)}" if is_young else ""
 
 
-def is_younger(entry: Entry, at: datetime, limit: Limit, rules: Rules) -> bool:
+def is_younger(entry: Entry, at: datetime, limit: values.Limit, rules: Rules) -> bool:
     """Return whether a row is younger than *limit* at the time of an answer. Never if it has an unknown age."""
     created = entry.created_at
     if not limit or not isinstance(created, datetime):
         return False
     if isinstance(limit, timedelta):
-        return abs(at - in_zone(created, rules.time_zone)) < limit
-    zone = rules.time_zone or FIRST_ON_EARTH
-    return rules.calendar.is_younger(in_zone(created, zone), at, limit, zone)
+        return abs(at - values.in_zone(created, rules.time_zone)) < limit
+    zone = rules.time_zone or values.FIRST_ON_EARTH
+    return rules.calendar.is_younger(values.in_zone(created, zone), at, limit, zone)
 
 
 def status_finding(entry: Entry, transaction: Transaction, at: datetime, rules: Rules) -> Finding | None:
@@ -106,7 +98,7 @@ def _money_codes(ours: Status | None, theirs: Status) -> tuple[Code, str]:
 def is_expired(entry: Entry, transaction: Transaction, at: datetime, time_zone: tzinfo | None) -> bool:
     """Return whether the expiry has certainly passed: the service's, or else the ledger's."""
     expiry = transaction.expdate or entry.expdate
-    return isinstance(expiry, datetime) and expiry.replace(tzinfo=time_zone or LAST_ON_EARTH) < at
+    return isinstance(expiry, datetime) and expiry.replace(tzinfo=time_zone or values.LAST_ON_EARTH) < at
 
 
 def expiry_rule(time_zone: tzinfo | None) -> str:
@@ -327,7 +319,7 @@ class StatementSum:
             if len(self._problems) < _MAX_PROBLEMS:
                 self._problems.append(f"line {line.line}: {line.reason}")
 
-    def totals(self, ignored: Sequence[IgnoredLines] = ()) -> StatementTotals:
+    def totals(self, ignored: Sequence[values.IgnoredLines] = ()) -> StatementTotals:
         return StatementTotals(
             **self._sums,
             ignored_lines=sum(each.lines for each in ignored),
@@ -345,7 +337,7 @@ def _part(line: Entry | RejectedEntry, rules: Rules) -> Payout:
     date = f"{created:%Y-%m-%d}" if isinstance(created, datetime) else ""
     if isinstance(line, RejectedEntry) and not _is_fee_alone(line, rules):
         return Payout(lines=1, unusable=money, net=money)
-    if rules.statement.kind_of(line.kind) is Kind.FEE:
+    if rules.statement.kind_of(line.kind) is values.Kind.FEE:
         return Payout(lines=1, date=date, fees=money, net=money)
     if _is_charge(line, rules):
         return Payout(lines=1, date=date, gross=gross, fees=money - gross, net=money)
@@ -376,7 +368,7 @@ def _summed(claims: Sequence[Entry], rules: Rules) -> Settled:
     amounts, nets, moneys = zip(*(_money_of(line, rules) for line in claims), strict=True)
     charges = [line for line in claims if _is_charge(line, rules)]
     others = [line for line in claims if not _is_charge(line, rules)]
-    refunds = [line for line in others if rules.statement.kind_of(line.kind) is not Kind.FEE]
+    refunds = [line for line in others if rules.statement.kind_of(line.kind) is not values.Kind.FEE]
     return Settled(
         lines=tuple(line.line for line in claims),
         amount=stated_sum(amounts) if charges or refunds else 0,
@@ -394,7 +386,7 @@ def _gross(line: Entry | RejectedEntry, rules: Rules) -> int:
 
 
 def _is_charge(line: Entry | RejectedEntry, rules: Rules) -> bool:
-    return rules.statement.kind_of(line.kind) not in (Kind.REFUND, Kind.FEE) and _gross(line, rules) >= 0
+    return rules.statement.kind_of(line.kind) not in (values.Kind.REFUND, values.Kind.FEE) and _gross(line, rules) >= 0
 
 
 def _checksum(line: Entry) -> str:
@@ -404,13 +396,13 @@ def _checksum(line: Entry) -> str:
 
 def _is_claim(line: Entry, rules: Rules) -> bool:
     status = rules.read_status(line.status) if isinstance(line.status, str) else Status.PAID
-    is_back = (stated_money(line) or 0) < 0 or rules.statement.kind_of(line.kind) is Kind.REFUND
+    is_back = (stated_money(line) or 0) < 0 or rules.statement.kind_of(line.kind) is values.Kind.REFUND
     return status is Status.PAID or (status is Status.REFUNDED and is_back)
 
 
 def _is_fee_alone(line: RejectedEntry, rules: Rules) -> bool:
     """Return whether a line is a fee that belongs to no payment, such as a monthly one. Its money is known."""
-    is_fee = rules.statement.kind_of(line.kind) is Kind.FEE
+    is_fee = rules.statement.kind_of(line.kind) is values.Kind.FEE
     return is_fee and line.reference is None and _stated(line) != (None, None)
 
 
@@ -431,11 +423,11 @@ def _money_of(line: Entry | RejectedEntry, rules: Rules) -> tuple[int | None, in
         return None, None, 0
     kind = rules.statement.kind_of(line.kind)
     amount, net = _stated(line)
-    is_signed = kind is Kind.FEE and bool(rules.statement.reading.debit_columns)
-    if kind in (Kind.REFUND, Kind.FEE) and not is_signed:
+    is_signed = kind is values.Kind.FEE and bool(rules.statement.reading.debit_columns)
+    if kind in (values.Kind.REFUND, values.Kind.FEE) and not is_signed:
         amount, net = (None if number is None else -abs(number) for number in (amount, net))
     money = (amount if net is None else net) or 0
-    if kind is Kind.FEE:  # a fee is not part of the payment, and all of it is taken off the payout
+    if kind is values.Kind.FEE:  # a fee is not part of the payment, and all of it is taken off the payout
         return None, money, money
     return amount, net, money
 
@@ -456,7 +448,7 @@ def statement_findings(
             sentence = f"{name} is paid at the service, {found.amount:,}, and the statement {listed}"
             within = rules.statement.settles_within
             is_young = is_younger(entry, at, within, rules)
-            waived = f"the row is younger than {limit_text(within)}" if is_young else ""
+            waived = f"the row is younger than {values.limit_text(within)}" if is_young else ""
             yield Finding(Code.NOT_SETTLED, sentence, service=found.amount, waived=waived)
     elif found is not None and is_paid:
         yield from _settled_otherwise(settled, found)

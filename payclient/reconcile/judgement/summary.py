@@ -233,7 +233,7 @@ class Summary:
     """
 
     rows: int
-    lines: int
+    lines: int = 0
     period: Period
     buckets: Mapping[Bucket, Total]
     codes: Mapping[Code, Total]
@@ -241,7 +241,7 @@ class Summary:
     open_findings: OpenFindings
     tolerated: int = 0
     material: int = 0
-    changed_during_run: int
+    changed_during_run: int = 0
     lacking_probe: int = 0
     first_observed_at: datetime | None
     last_observed_at: datetime | None

@@ -54,30 +54,6 @@ def temporary_database(*tables: str, folder: Path | None = None) -> sqlite3.Conn
     return database
 
 
-@define
-class ResultTables:
-    """The tables of one report, in a temporary file in *folder*."""
-
-    _folder: Path | None = None
-    _database: sqlite3.Connection = field(init=False)
-    close: Callable[[], object] = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        tables = (f"{name} ({columns})" for name, columns in _TABLES.items())
-        with _disk_faults():
-            self._database = temporary_database(*tables, folder=self._folder)
-        self.close = finalize(self, self._database.close)
-
-    def insert(self, table: str, rows: Iterable[tuple[Value, ...]]) -> None:
-        marks = ", ".join("?" for _ in _TABLES[table].split(", "))
-        with _disk_faults():
-            self._database.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608  the name is a constant
-
-    def select(self, query: str, *values: Value) -> Iterator[Any]:
-        with _disk_faults():
-            yield from self._database.execute(query, values)
-
-
 @contextmanager
 def _disk_faults() -> Generator[None]:
     """Raise a fault of the disk as an `OSError`, as the files of a report do. Other errors are bugs."""
@@ -122,23 +98,6 @@ _LINES = "SELECT line FROM causes WHERE cause = ? ORDER BY rowid LIMIT ?"
 
 
 @define
-class Counts:
-    """Counts of rows, and of lines of the ledger."""
-
-    lines: int = 0
-    usable_lines: int = 0
-    dated_lines: int = 0
-    without_amount: int = 0
-    tolerated: int = 0
-    material: int = 0
-    changed_during_run: int = 0
-    lacking_probe: int = 0
-    assumed_paid: int = 0
-    status_left_out: int = 0
-    not_paid: int = 0
-
-
-@define
 class Span:
     """A number of answers, and the times of the first and the last one."""
 
@@ -172,14 +131,19 @@ class Tally:
     _decisions: Decisions = field(factory=dict[Key, Decision])
     _previous: records.PreviousRun | None = None
     _folder: Path | None = None
-    _tables: ResultTables = field(init=False)
+    _database: sqlite3.Connection = field(init=False)
+    close: Callable[[], object] = field(init=False)  # else done together with the object
     _acceptances: dict[str, dict[Accepted, AcceptanceState]] = field(init=False, factory=dict)  # keys are references
     _shown: records.Shown = field(init=False, factory=records.Shown)
     _still_there: dict[Key, Decision] = field(init=False, factory=dict)
     _times: tuple[tuple[datetime, datetime], ...] = field(init=False, default=())  # first and last: instant, as written
     _answers: Span = field(init=False, factory=Span)
     _reused: Span = field(init=False, factory=Span)
-    _counts: Counts = field(init=False, factory=Counts)
+    # Keys are attributes of the result that they go to.
+    _counts: Counter[str] = field(init=False, factory=Counter)
+    _of_lines: Counter[str] = field(init=False, factory=Counter)
+    _not_compared: dict[str, Any] = field(init=False, factory=Counter)
+    _without_amount: int = field(init=False, default=0)
     _origins: Counter[Origin] = field(init=False, factory=Counter)
     _carried: Counter[Bucket] = field(init=False, factory=Counter)
     _breaks: Counter[Severity] = field(init=False, factory=Counter)
@@ -193,15 +157,23 @@ class Tally:
     _leakage: dict[str, Counter[str]] = field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        self._tables = ResultTables(self._folder)
+        tables = (f"{name} ({columns})" for name, columns in _TABLES.items())
+        with _disk_faults():
+            self._database = temporary_database(*tables, folder=self._folder)
+        self.close = finalize(self, self._database.close)
         self._steps = {step: Difference(step=step) for step in Step}
         self._moves = {step: Difference(step=step) for step in causes.SettlementStep}
         for each in self._rules.accepted:
             self._acceptances.setdefault(each.reference, {})[each] = AcceptanceState.MET_NO_ROW
 
-    def close(self) -> None:
-        """Remove the stored rows. Otherwise they go together with the object."""
-        self._tables.close()
+    def _insert(self, table: str, rows: Iterable[tuple[Value, ...]]) -> None:
+        marks = ", ".join("?" for _ in _TABLES[table].split(", "))
+        with _disk_faults():
+            self._database.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608  the name is a constant
+
+    def _select(self, query: str, *values: Value) -> Iterator[Any]:
+        with _disk_faults():
+            yield from self._database.execute(query, values)
 
     def add(self, row: Row) -> None:
         self._shown.add(row)
@@ -231,10 +203,10 @@ class Tally:
             self._theirs[row.service_status] += RowTotal(1, total.service_amount)
 
     def _add_answers(self, row: Row) -> None:
-        self._counts.tolerated += row.is_tolerated
-        self._counts.material += row.is_material
-        self._counts.changed_during_run += row.is_changed_during_run
-        self._counts.lacking_probe += row.lacks_probe
+        self._counts["tolerated"] += row.is_tolerated
+        self._counts["material"] += row.is_material
+        self._counts["changed_during_run"] += row.is_changed_during_run
+        self._counts["lacking_probe"] += row.lacks_probe
         if row.observed_at is not None:
             span = self._reused if row.reused_from else self._answers
             span.add(row.observed_at, row.confirmed_at or row.observed_at)
@@ -253,13 +225,13 @@ class Tally:
     def _add_lines(self, row: Row) -> None:
         """Add a row of the ledger: its lines, their times, and the fields that are compared."""
         self._ours[row.ledger_status] += RowTotal(1, row.ledger_amount or 0)
-        self._counts.without_amount += row.ledger_amount is None
+        self._without_amount += row.ledger_amount is None
         lines = row.parts or (row.entry,)
-        self._counts.lines += len(lines)
-        self._counts.usable_lines += 0 if row.bucket is Bucket.REJECTED else len(lines)
+        self._counts["lines"] += len(lines)
         created = [line.created_at for line in lines if isinstance(line, Entry)]
         times = [(in_zone(at, self._rules.time_zone), at) for at in created if isinstance(at, datetime)]
-        self._counts.dated_lines += len(times)
+        self._of_lines["lines"] += len(times)
+        self._of_lines["without"] += (0 if row.bucket is Bucket.REJECTED else len(lines)) - len(times)
         if times:
             times = [*self._times, *times]
             self._times = min(times, key=itemgetter(0)), max(times, key=itemgetter(0))
@@ -272,17 +244,17 @@ class Tally:
                 self._compared[name] += has_value and row.transaction is not None
         if row.transaction is not None and row.entry.status is ABSENT:
             is_assumed = row.ledger_status is not None
-            self._counts.assumed_paid += is_assumed
-            self._counts.status_left_out += not is_assumed
-            self._counts.not_paid += not is_assumed and row.service_status is not Status.PAID
+            self._not_compared["assumed_paid"] += is_assumed
+            self._not_compared["status_left_out"] += not is_assumed
+            self._not_compared["not_paid"] += not is_assumed and row.service_status is not Status.PAID
 
     def _add_break(self, row: Row) -> None:
         self._breaks[row.severity] += 1
         shared = (json.dumps(each) for each in dict.fromkeys(causes.causes(row)))
-        self._tables.insert("causes", ((each, row.reference, row.line, str(row.at_stake)) for each in shared))
+        self._insert("causes", ((each, row.reference, row.line, str(row.at_stake)) for each in shared))
         decisive = [each for each in row.findings if each.is_decisive]
         new = (each for each in decisive if each.history is None or each.history.state is BreakState.NEW)
-        self._tables.insert("postings", (_posting(BreakState.NEW, row.reference, each, each.at_stake) for each in new))
+        self._insert("postings", (_posting(BreakState.NEW, row.reference, each, each.at_stake) for each in new))
         for key in ((row.reference or "", each.code.value) for each in decisive):
             if (decision := self._decisions.get(key)) is not None and decision.is_due:
                 self._still_there[key] = decision
@@ -297,7 +269,7 @@ class Tally:
             found.append(_posting(_OPENING, change.reference, was, was.at_stake))
         if was is not None and history.state is BreakState.CHANGED:
             found.append(_posting(_CHANGED, change.reference, now, now.at_stake - was.at_stake))
-        self._tables.insert("postings", found)
+        self._insert("postings", found)
 
     def summary(
         self,
@@ -309,7 +281,7 @@ class Tally:
         ledger_change: records.LedgerChange | None = None,
     ) -> result.Summary:
         """Return the result. *columns* are the used fields, and a verdict has to name what is *left_out*."""
-        counts, since, before = self._counts, None, None
+        since = before = None
         if self._previous is not None:
             since, before = self._since(self._previous, ledger_change), self._previous.shown
         compared = self._with_comparisons(left_out, columns)
@@ -319,18 +291,12 @@ class Tally:
         oldest, newest = (written for _, written in self._times) if self._times else (None, None)
         return result.Summary(
             rows=self._origins[Origin.LEDGER],
-            lines=counts.lines,
-            period=result.Period(
-                first=oldest, last=newest, lines=counts.dated_lines, without=counts.usable_lines - counts.dated_lines
-            ),
+            period=result.Period(first=oldest, last=newest, **self._of_lines),
             buckets=MappingProxyType({bucket: self._buckets[bucket] for bucket in Bucket}),
             codes=MappingProxyType({code: self._codes[code] for code in Code if code in self._codes}),
             breaks=MappingProxyType({severity: self._breaks[severity] for severity in reversed(Severity)}),
             open_findings=self.open_findings(),
-            tolerated=counts.tolerated,
-            material=counts.material,
-            changed_during_run=counts.changed_during_run,
-            lacking_probe=counts.lacking_probe,
+            **self._counts,
             first_observed_at=self._answers.first,
             last_observed_at=self._answers.last,
             tie_out=self._tie_out(),
@@ -349,7 +315,7 @@ class Tally:
         """Return the roll-forward, from the closing total of the previous run, if it has one."""
         by_part, by_code, by_age = (defaultdict[str, FindingTotal](FindingTotal) for _ in range(3))
         news, payments = Counter[Severity](), FindingTotal()
-        for _, of_payment in groupby(self._tables.select(_POSTINGS), key=itemgetter(0)):
+        for _, of_payment in groupby(self._select(_POSTINGS), key=itemgetter(0)):
             at_stake: list[int] = []
             for (part, code), rows in groupby(of_payment, key=itemgetter(1, 2)):
                 # Any number of rows may list a payment: it is at stake once, with the largest amount.
@@ -398,7 +364,7 @@ class Tally:
             ledger_paid_total=states[Status.PAID].ledger_amount,
             steps=tuple(self._steps.values()),
             service_paid_total=states[Status.PAID].service_amount,
-            rows_without_amount=self._counts.without_amount,
+            rows_without_amount=self._without_amount,
             states=MappingProxyType(states),
         )
         if sum(step.rows for step in bridge.steps) != sum(total.rows for total in self._buckets.values()):
@@ -445,9 +411,7 @@ class Tally:
             left_out,
             fields=MappingProxyType({name: self._compared[name] for name in FIELDS}),
             stated=tuple(name for name in FIELDS if name in self._compared or name in columns),
-            assumed_paid=self._counts.assumed_paid,
-            status_left_out=self._counts.status_left_out,
-            not_paid=self._counts.not_paid,
+            **self._not_compared,
         )
 
     def _since(self, previous: records.PreviousRun, ledger: records.LedgerChange | None) -> records.SincePrevious:
@@ -468,13 +432,13 @@ class Tally:
     def _patterns(self) -> tuple[causes.Pattern, ...]:
         least = max(_MIN_ROWS, -(-self._buckets[Bucket.BREAK].rows // _MIN_SHARE))
         patterns: list[causes.Pattern] = []
-        for cause, found in groupby(self._tables.select(_CAUSES, least), key=itemgetter(0)):
+        for cause, found in groupby(self._select(_CAUSES, least), key=itemgetter(0)):
             rows = amount = 0
             for _, of_payment in groupby(found, key=itemgetter(1)):
                 stakes = [int(at_stake) for *_, at_stake in of_payment]
                 rows, amount = rows + len(stakes), amount + max(stakes)
             kind, *values = json.loads(cause)
-            lines = tuple(line for (line,) in self._tables.select(_LINES, cause, _MAX_LINES))
+            lines = tuple(line for (line,) in self._select(_LINES, cause, _MAX_LINES))
             patterns.append(causes.Pattern(PatternKind(kind), tuple(values), rows, amount, lines))
         patterns.sort(key=lambda each: (-each.rows, list(PatternKind).index(each.kind)))
         return tuple(patterns[:_MAX_SHOWN])
