@@ -44,7 +44,7 @@ GROUPS = {
         "explain": "Show one reference in full: the ledger, the answers and the findings.",
         "diff": "Compare the breaks of two reports.",
         "verify": "Check the files and the journal of a report against their checksums.",
-        "sign": "Sign an unchanged report, as the person who prepared it or another one who reviewed it.",
+        "sign": "Sign an unchanged report, as its preparer or its reviewer.",
     },
     "Decide": {
         "decisions": "Import the decisions of an edited work list into the folder of its run.",

@@ -249,8 +249,8 @@ def overview_lines(overview: Overview) -> Iterator[str]:
     for column in ledger.unused:
         yield f"{'not used' if column.amount is None else 'not compared'}: {in_words(column)}"
     if ledger.unused:
-        yield "  use a column that matters with --column FIELD=NAME, or give its words a meaning in [lines.kind] of the"
-        yield "  rules; if it isn't about the payments, ignore it with --ignore-column NAME"
+        yield "  if a column matters, use it with --column FIELD=NAME, or give its words a meaning in [lines.kind] of"
+        yield "  the rules; if it isn't about the payments, ignore it with --ignore-column NAME"
     yield from (f"suggestion: {each}" for each in ledger.suggestions)
     yield from (f"warning: {warning}" for warning in ledger.warnings)
 

@@ -208,8 +208,8 @@ async def get(
     Look up transactions.
 
     Args:
-        references: References of the service. A single `-` reads any number from standard input, one per line, then
-            temporary failures are retried until they pass, and answers appear in the order of completion.
+        references: References of the service. A single `-` reads them from standard input, one per line. Then temporary
+            failures are retried until they pass, and answers appear as they arrive.
         as_json: One JSON object per line: the ten fields and `deviations`, or `error`, `message`, `is_retryable`.
         deadline: Time for all lookups together, waits included. With `-`, for each lookup. `none` for no limit.
         connection: The service, and the limits of lookups.

@@ -112,7 +112,7 @@ class DialectOptions:
         date_format: How times are written, such as `%d/%m/%Y %H:%M`. May be repeated.
         null: Text that means an empty cell, such as `NULL`. May be repeated.
         allow_references: Reference that would be taken for an empty cell, such as `NA` or `0`. May be repeated.
-        debit_columns: Column with amounts below zero, next to one with those above, as `amount=Debit`. May be repeated.
+        debit_columns: Column of the debits, if another has the credits, as `amount=Debit`. May be repeated.
         fees_below_zero: Read fees that are written below zero, as deductions from the amount.
         skip_totals: Leave totals rows out, instead of rejecting them.
         skip_rows_like: Beginning of rows to leave out, such as `Saldo` or `----` of a footer. May be repeated.

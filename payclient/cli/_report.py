@@ -288,15 +288,15 @@ def sign(
     streams: OwnStreams,
 ) -> int:
     """
-    Sign an unchanged report, as the person who prepared it or another one who reviewed it.
+    Sign an unchanged report, as its preparer or its reviewer.
 
     The signature covers every file and the decisions so far. `payclient verify` shows the last signature of each role,
     and reports what was changed after it.
 
     Args:
         folder: Folder of the report.
-        prepared: Name of the person who prepared it.
-        reviewed: Name of the person who reviewed it, who is not the one who prepared it.
+        prepared: Name of the preparer.
+        reviewed: Name of the reviewer: another person.
         streams: Streams of the process.
     """
     check_run(folder, MANIFEST)
@@ -396,11 +396,11 @@ def decisions(
     Import the decisions of an edited work list into the folder of its run.
 
     Owner, Resolution and Comment go into `decisions.jsonl`. The workbook may be sorted, filtered, and saved by another
-    program. Taking it again adds only new decisions. They count from the next run or `payclient rejudge` on.
+    program. Importing it again adds only new decisions. They count from the next run or `payclient rejudge` on.
 
     Args:
         workbook: The `report.xlsx` that was worked on, or its folder.
-        by: Who takes the decisions.
+        by: Name of the person who decided.
         folder: Folder of the run. Default: the workbook's.
         streams: Streams of the process.
     """
@@ -464,8 +464,8 @@ def rejudge(
     Judge the answers of a run again by other rules, without a network or a key.
 
     The new report names the run and the rules that changed. A difference that only the new rules see was not looked up
-    twice, so its row is unresolved. `payclient reconcile` with the same ledger and rules and the new folder makes the
-    missing lookups. Nothing in FOLDER is changed.
+    twice, so its row is unresolved. To look it up, run `payclient reconcile` with the same ledger and rules, and the
+    new folder. Nothing in FOLDER is changed.
 
     Args:
         folder: Folder of the run.

@@ -58,8 +58,8 @@ rejected: 2 rows
   1 row, first on line 6: is a totals row: it has 'TOTAL', and its amount is not added to the total; --skip-totals leaves it out
 totals rows: 37,000, which would be counted twice
 not used: Catatan: a 1, b 1, c 1, (empty) 1
-  use a column that matters with --column FIELD=NAME, or give its words a meaning in [lines.kind] of the
-  rules; if it isn't about the payments, ignore it with --ignore-column NAME
+  if a column matters, use it with --column FIELD=NAME, or give its words a meaning in [lines.kind] of
+  the rules; if it isn't about the payments, ignore it with --ignore-column NAME
 """  # noqa: E501  as it is printed
     )
 

@@ -322,7 +322,7 @@ class Summary:
 EXIT_STATUSES: Mapping[int, str] = MappingProxyType(
     {
         3: "no transaction was found, so key or environment may be wrong: name an existing reference with --canary",
-        1: "breaks of at least medium severity, rejected rows, or columns newly left out (--fail-on moves the line)",
+        1: "breaks of at least medium severity, rejected rows, or columns newly left out (--fail-on changes that)",
         75: "incomplete; the same command resumes",
         0: "nothing to do",
     }
