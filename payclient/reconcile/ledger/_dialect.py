@@ -205,13 +205,6 @@ _are_texts = must_be(
     "text, or a list of texts",
     lambda value: isinstance(value, tuple) and all(isinstance(each, str) and each for each in cast("Any", value)),
 )
-_is_encoding = must_be("one for ledgers, such as cp1252, iso-8859-1 or utf-16", lambda value: value in _ENCODINGS)
-_are_debits = must_be(
-    f"a table with a column for {', '.join(_MONEY)}, as in amount=Debit",
-    lambda value: (
-        isinstance(value, Mapping) and all(name in _MONEY and column for name, column in cast("Any", value).items())
-    ),
-)
 
 
 def _is_symbol(_: object, attribute: Attribute[Any], value: object) -> None:
@@ -222,30 +215,31 @@ def _is_symbol(_: object, attribute: Attribute[Any], value: object) -> None:
         raise unfit(attribute.name, "the sign or the letters of a currency, such as Rp", quote(value))
 
 
-# A converter leaves to the validator what it cannot convert.
-
-
-def _to_encoding(value: Any) -> Any:
+def _to_encoding(value: Any) -> str:
     with suppress(LookupError, TypeError, ValueError):
-        return name if (name := codecs.lookup(value).name) in _ENCODINGS else value
-    return value
+        if (name := codecs.lookup(value).name) in _ENCODINGS:
+            return name
+    raise unfit("encoding", "one for ledgers, such as cp1252, iso-8859-1 or utf-16", repr(value))
 
 
 def _to_texts(value: Any) -> Any:
+    # What it cannot convert is left to the validator.
     given: object = value
     texts = cast("list[Any]", [value] if isinstance(given, str) else value)
     are_texts = isinstance(given, str | list | tuple) and all(isinstance(text, str) and text.strip() for text in texts)
     return tuple(text.strip() for text in texts) if are_texts else value
 
 
-def _to_debits(value: Any) -> Any:
+def _to_debits(value: Any) -> Mapping[str, str]:
     """Return a table, or a list of `field=name`, as a table that cannot be changed."""
     if isinstance(value, list | tuple):
         value = {name: column for name, _, column in (str(text).partition("=") for text in cast("list[Any]", value))}
-    if not isinstance(value, Mapping):
-        return value
-    columns = cast("Mapping[str, object]", value).items()
-    return MappingProxyType({name: column.strip() if isinstance(column, str) else "" for name, column in columns})
+    columns = cast("Mapping[str, object]", value).items() if isinstance(value, Mapping) else [("", value)]
+    trimmed = {name: column.strip() if isinstance(column, str) else "" for name, column in columns}
+    if not all(name in _MONEY and column for name, column in trimmed.items()):
+        wanted = f"a table with a column for {', '.join(_MONEY)}, as in amount=Debit"
+        raise unfit("debit_columns", wanted, repr(cast(object, value)))
+    return MappingProxyType(trimmed)
 
 
 def _trimmed(value: Any) -> Any:
@@ -286,7 +280,7 @@ class Dialect:
         ValueError: When a value cannot be used. The message begins with its name.
     """
 
-    encoding: str = field(default=UTF_8, converter=_to_encoding, validator=_is_encoding)
+    encoding: str = field(default=UTF_8, converter=_to_encoding)
     header_row: int | None = field(default=None, validator=_is_row)
     decimal: str | None = field(default=None, validator=_is_mark)
     thousands: str | None = field(default=None, validator=_is_thousands)
@@ -297,7 +291,7 @@ class Dialect:
     date_format: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
     null: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
     allow_references: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
-    debit_columns: Mapping[str, str] = field(default=EMPTY, converter=_to_debits, validator=_are_debits, hash=False)
+    debit_columns: Mapping[str, str] = field(default=EMPTY, converter=_to_debits, hash=False)
     fees_below_zero: bool = field(default=False, validator=_is_flag)
     skip_totals: bool = field(default=False, validator=_is_flag)
     skip_rows_like: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)

@@ -78,7 +78,13 @@ class Totals:
         is_sum = bool(amount) and is_sum and (not is_named or (self._are_numbered and not is_numbered))
         group = _GROUP(texts[0]) if found is None and is_named and texts[0][-1] == ")" else None
         if found is None and not is_sum and group is None:
-            self._count(amount, is_numbered=is_numbered, is_named=is_named)
+            self._are_numbered = self._are_numbered and (is_numbered or not is_named)
+            self.is_whole = self.is_whole and amount is not None
+            for part in self._parts:
+                part[0] += 1
+                part[1] += amount or 0
+            if self._groups:
+                self._end_groups(*self._parts[0])
             return None
         self._parts[1] = [0, 0]
         if group is not None:
@@ -93,14 +99,8 @@ class Totals:
         out = Remedy((Way("skip_totals"),), "leaves it out")
         return CellProblem("is a totals row: {}, and its amount is not added to the total", why, remedies=[out])
 
-    def _count(self, amount: int | None, *, is_numbered: bool, is_named: bool) -> None:
-        self._are_numbered = self._are_numbered and (is_numbered or not is_named)
-        self.is_whole = self.is_whole and amount is not None
-        for part in self._parts:
-            part[0] += 1
-            part[1] += amount or 0
-        rows, total = self._parts[0]
-        for name, wanted in self._groups.pop(rows, ()) if self._groups else ():
+    def _end_groups(self, rows: int, total: int) -> None:
+        for name, wanted in self._groups.pop(rows, ()):
             if self.is_whole and total != wanted:
                 message = f"the rows below {quote(name)} do not add up to its amount, by {wanted - total:,}"
                 raise LedgerError(f"{message}: rows may be missing")

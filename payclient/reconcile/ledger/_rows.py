@@ -364,7 +364,7 @@ class RowReader:
             self._totals.is_whole = False
             return None
         self.unused.observe(cells)
-        return self._rejected(line, cells, values, problems) if problems else checked_entry({**values, "line": line})
+        return self._rejected(line, cells, values, problems) if problems else checked_entry(values)
 
     def _amount_of(self, cells: Sequence[Any]) -> int | None:
         with suppress(CellProblem, LookupError):
@@ -399,7 +399,7 @@ class RowReader:
         )
 
     def _values(self, line: int, cells: Sequence[Any]) -> tuple[dict[str, Any], list[_Problem]]:
-        values: dict[str, Any] = {}
+        values: dict[str, Any] = {"line": line}
         problems: list[_Problem] = []
         is_plain, null, self._refused = self._money.is_plain, self._null, {}
         for key, place, (read, what, add) in self._plan:
