@@ -114,7 +114,7 @@ class LoopThread:
         asyncio.set_event_loop(self.loop)
         try:
             self.loop.run_until_complete(self._stopping)
-        except (SystemExit, KeyboardInterrupt) as error:  # which leave the loop from anything that it runs
+        except (SystemExit, KeyboardInterrupt) as error:  # these leave the loop from anywhere
             self.problem = f"{type(error).__name__} has ended its event loop"
             self._cancel()
         self._ending = ending = self.loop.create_task(self._end())

@@ -132,7 +132,7 @@ class _Lookup:
         if isinstance(error, PayClientError):
             status = error.status_code if isinstance(error, ResponseError) else None
             self._span.set_attribute("error.type", _error_type(status, outcome))
-            if not isinstance(error, TransactionNotFoundError):  # which is a result
+            if not isinstance(error, TransactionNotFoundError):  # "not found" is a result
                 self._span.set_status(trace.StatusCode.ERROR)
         try:
             self._scope.__exit__(kind, error, traceback)

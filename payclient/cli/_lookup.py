@@ -304,7 +304,7 @@ class _Watched(FastTransport):
         return response
 
 
-_STATES = ("ok", "look", "wrong")  # from good to bad. `look` works, and needs attention
+_STATES = ("ok", "look", "wrong")  # from good to bad: `look` works, but needs attention
 
 
 @frozen

@@ -133,9 +133,7 @@ def _after_other_run(error: JournalError, call: Call, bound: Mapping[str, Any]) 
     with suppress(PayClientError), reconcile.Journal(out / JOURNAL, must_exist=True) as journal:
         judging, other = bound.get("judging", JudgingOptions()), bound.get("other", StatementOptions())
         rules, before = other.declared(judging.rules()), about_of(journal).rules
-        changed |= {
-            *reconcile.changed_rules(rules, reconcile.with_reading_of(rules, before))
-        }  # which takes another run
+        changed |= {*reconcile.changed_rules(rules, reconcile.with_reading_of(rules, before))}  # these take another run
     may_rejudge = error.rules and changed == {*error.rules} and {"not_found_messages", "statement"}.isdisjoint(changed)
     return rejudging(call, out) if may_rejudge else call.having(("--out", new_path(out)))
 

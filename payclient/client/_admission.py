@@ -57,7 +57,7 @@ class Admission:
     """The queue, the outage and the pause of one client."""
 
     limiter: Limiter
-    _lookups: Collection[Lookup]  # that are not done
+    _lookups: Collection[Lookup]  # unfinished ones
     outage: Outage = field(init=False, default=Factory(lambda self: Outage(self.limiter, self._lookups), True))
     _told_until: float = field(default=-math.inf, init=False)  # the end of the last reported pause
 
@@ -80,7 +80,7 @@ class Admission:
         """Report the end of an attempt to the outage and the limiter. It is *late* if its slot was freed before."""
         signal = Signal.OVERLOADED if result.end is End.LIMITED else result.signal
         try:
-            if not (is_late and result.end is End.FAILED):  # which was left before, and counted then
+            if not (is_late and result.end is End.FAILED):  # it was left before, and counted then
                 self.outage.ended(ticket, reference, now, result.end, result.failure, result.status)
             if signal is Signal.OVERLOADED and not self.outage.is_load(reference, result.status):
                 signal = Signal.SILENT
@@ -149,7 +149,7 @@ class Admission:
             lookup.record_failure(error)
             self.outage.count(error)
         if pause := self.limiter.paused_seconds():
-            is_shorter = isinstance(error, errors.ResponseError) and pause + 1 < error.retry_after  # than asked for
+            is_shorter = isinstance(error, errors.ResponseError) and pause + 1 < error.retry_after
             error.retry_after = pause if is_shorter else max(pause, error.retry_after)
 
     def _tell_of_pause(self, status: int) -> None:

@@ -70,7 +70,7 @@ class Lookup:
 
     reference: str
     clock: Clock
-    until: float  # on the clock. Infinite for no limit
+    until: float  # time of the clock. Infinite for no limit
     budget: float | None  # seconds of attempts and back-off: a lookup in bulk may queue for long
     observers: tuple[OnAttempt, ...]
     is_rejectable: bool = False  # an outage may end it
@@ -208,7 +208,7 @@ class InFlight:
         """Return the result, or None if it ended without one."""
         if self._ended is None:
             self._ended = asyncio.get_running_loop().create_future()
-        await asyncio.wait([self._ended])  # which is not cancelled with this caller
+        await asyncio.wait([self._ended])  # the lookup is not cancelled with this caller
         if (failure := self._ended.result()) is not None:
             # A single exception raised in several tasks would collect the tracebacks of all of them.
             raise copy.copy(failure)

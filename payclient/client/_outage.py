@@ -61,7 +61,7 @@ _PROBE_GAP = 1.0  # seconds
 _BESIDE = 20  # maximum of failures in a row that count as among answers
 _MAX_AGE = 5.0  # seconds
 _MAX_FAILING = 1000  # references
-_SWITCHES, _ALTERNATING = 3, 30.0  # from failures to answers, and seconds
+_SWITCHES, _ALTERNATING = 3, 30.0  # changes from failures to answers, in these seconds
 _LONG_ROW = 7.0  # times the usual one. By chance, one in a thousand is so long
 _SOONER = 0.9  # share of the fastest recent answer
 _FORGETTING = 0.1  # weight of a new value. A faster, or a slower, answer counts at once
@@ -73,7 +73,7 @@ class End(Enum):
     """How an attempt ended, as evidence of whether the service answers."""
 
     ACCEPTED = auto()  # after the time that an answer takes
-    REFUSED = auto()  # which a live service may do sooner
+    REFUSED = auto()  # a live service may refuse sooner
     LIMITED = auto()  # refused at once, among answers
     FAILED = auto()
     FINAL = auto()  # failed, as every other will

@@ -73,7 +73,7 @@ class Session:
     _discard: Callable[[Response], Awaitable[None]] | None = field(init=False)
     _limiter: Limiter = field(init=False)
     streams: WeakSet[Stream] = field(init=False, factory=WeakSet)
-    lookups: dict[Lookup, None] = field(init=False, factory=dict)  # that are not done
+    lookups: dict[Lookup, None] = field(init=False, factory=dict)  # unfinished ones
     admission: Admission = field(init=False)
     outage: Outage = field(init=False)
     _counts: Counter[str] = field(init=False, factory=lambda: Counter(lookups=0, attempts=0, retries=0, throttled=0))
@@ -249,7 +249,7 @@ class Session:
     async def _renew_key(self, lookup: Lookup) -> None:
         """Ask for a newer key than the declined one. Without a newer one, raise the error again."""
         try:
-            with LookupPhase(lookup, "attempts"):  # which counts towards the budget of a lookup in bulk
+            with LookupPhase(lookup, "attempts"):  # it counts towards the budget of a lookup in bulk
                 is_newer = await self._keys.renew(lookup.declined_version)
         except errors.DeadlineExceededError as error:
             problem = "the key source has not answered"

@@ -67,7 +67,7 @@ class PendingRow:
     index: int
     reference: str
     failed_passes: int = 0  # passes where other lookups were answered
-    answers_when_sent: int = 0  # that the stream had received
+    answers_when_sent: int = 0  # answers to the stream by then
 
 
 @define(kw_only=True)
@@ -178,7 +178,7 @@ class Stream:
     _tasks: dict[asyncio.Task[None], None] = field(init=False, factory=dict)  # ordered by start
     _wakeup: asyncio.Event = field(init=False, factory=asyncio.Event)
     _failure: BaseException | None = field(init=False, default=None)
-    _reader: asyncio.Task[Any] | None = field(init=False, default=None)  # that has seen the end
+    _reader: asyncio.Task[Any] | None = field(init=False, default=None)  # the worker that has seen the end
     _is_ending: bool = field(init=False, default=False)  # nothing new is begun
     _is_stopping: bool = field(init=False, default=False)  # the block has ended
     _turn: asyncio.Lock = field(factory=asyncio.Lock, init=False)

@@ -437,7 +437,7 @@ class Window:
             if self._background.is_this_thread:  # there, the garbage collector may close an abandoned generator
                 self._task.cancel()
             else:
-                with suppress(ClientClosedError):  # which has ended them, or this is another process
+                with suppress(ClientClosedError):  # it has ended them, or this is another process
                     wait(self._end)
 
     # The event loop's thread

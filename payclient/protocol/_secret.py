@@ -21,7 +21,7 @@ _ESCAPE = re.compile(
     r"|%([0-9a-f]{2})"
     r"|&\#x0*([0-9a-f]{2})(?![0-9a-f]);?"
     r"|(&\#0*[0-9]{2,3}(?![0-9]);?|&[a-z]{2,24};)"
-    r"|\\++",  # as PHP's JSON writes a slash
+    r"|\\++",  # PHP's JSON writes a slash like this
     re.IGNORECASE,
 )
 _FOR_URLS = str.maketrans("+/", "-_")

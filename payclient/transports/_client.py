@@ -85,7 +85,7 @@ class _Freshness(UserDict[str, float | None]):
     def of(self, head: Any) -> bool:
         if _is_without_network(head):
             return not self._is_read
-        return self._is_proven or bool(head.http_version == "HTTP/2")  # which numbers its responses
+        return self._is_proven or bool(head.http_version == "HTTP/2")  # HTTP/2 numbers its responses
 
 
 class HttpxClientTransport:
@@ -109,7 +109,7 @@ class HttpxClientTransport:
     async def _exchange_until_fresh(self, request: Request) -> Response:
         # The same response twice would prove nothing: two reused connections may be out of step.
         while True:
-            with suppress(_ReusedError):  # which closes that connection. In the end the pool makes a new one
+            with suppress(_ReusedError):  # it closes that connection. In the end the pool opens a new one
                 freshness = _Freshness(is_required=request.needs_fresh_connection)
                 build = partial(self._native, freshness)
                 return await _exchange(self._library, request, build, self._send, freshness.of)
@@ -132,7 +132,7 @@ class HttpxClientTransport:
         try:
             return await self._client.send(native, stream=True, auth=None, follow_redirects=False)
         except self._library.HTTPStatusError as error:  # a hook called `raise_for_status`
-            if error.request is not native:  # but for another request, which the hook has sent
+            if error.request is not native:  # but of another request, sent by the hook
                 raise
             return error.response
 

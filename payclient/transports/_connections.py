@@ -226,7 +226,7 @@ class Connection(asyncio.BufferedProtocol):
             self._fail_tls(error)
 
     def _fail_tls(self, error: ssl.SSLError) -> None:
-        self._tls_error = error.with_traceback(None)  # whose frames contain the request
+        self._tls_error = error.with_traceback(None)  # its frames contain the request
         self._break(f"TLS failed ({error.reason or type(error).__name__})")
 
     def _feed(self, data: bytes | memoryview) -> None:
@@ -432,7 +432,7 @@ class Pool:
         self.is_closed = False
         self._keepalive = keepalive
         self._in_use = self._max_wanted = 0
-        self.reused: dict[Connection, float] = {}  # that are in use, with the start of each exchange, in order
+        self.reused: dict[Connection, float] = {}  # in use, with the start of each exchange, in order
         self._waiting: dict[asyncio.Future[Connection], None] = {}
         self._dials: set[asyncio.Task[None]] = set()
 
@@ -551,7 +551,7 @@ class Connections:
         self._dialer, self._keepalive = Dialer(network), network.keepalive
         self._pools: dict[Origin, Pool] = {}
         self._is_closed = False
-        self.late: set[Connection] = set()  # whose caller has left
+        self.late: set[Connection] = set()  # their callers have left
 
     def pool(self, origin: Origin) -> Pool:
         return self._pools.setdefault(origin, Pool(origin, self._keepalive))

@@ -30,7 +30,7 @@ class Again(Enum):
 
     NEVER = "never"
     ONCE = "once"  # a malformed body may be a transmission error
-    COUNTED = "counted"  # as often as the policy allows, with back-off
+    COUNTED = "counted"  # limited by the policy, with back-off
     LATER = "later"  # the service cannot answer now: likewise, but a lookup with a deadline does not count it
     UNCOUNTED = "uncounted"  # the service asked for fewer requests
 
@@ -73,7 +73,7 @@ def classify(error: errors.PayClientError) -> Classification:
     if isinstance(error, errors.UnexpectedResponseError) and not isinstance(error, errors.ReferenceMismatchError):
         status_code = error.status_code
         if 300 <= status_code < 400 or (status_code == 404 and not error.service_message):
-            return _FATAL  # which suggests a wrong `base_url`
+            return _FATAL  # it suggests a wrong `base_url`
         return _OURS if 400 <= status_code < 500 else _GARBLED
     return next((verdict for kinds, verdict in _CLASSIFICATIONS if isinstance(error, kinds)), _OURS)
 

@@ -115,7 +115,7 @@ class Answers:
         entries = [tables.entry_from(cells)]
         if first is not None:
             entries = list(map(tables.entry_from, self._database.fetch(tables.ENTRIES_OF, (entries[0].reference,))))
-        return tuple(entry for entry in entries if isinstance(entry, Entry))  # as the queries give them
+        return tuple(entry for entry in entries if isinstance(entry, Entry))  # in the order of the queries
 
     def pending(self, reference: str) -> PendingLookup | None:
         """Return the lookup of *reference*, as without a previous run. None if it has an answer, or no usable row."""

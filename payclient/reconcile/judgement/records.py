@@ -51,7 +51,7 @@ class BreakRecord:
     code: Code
     severity: Severity
     sentence: str
-    sides: tuple[tuple[Side, Side], ...]  # on each row of the reference that has the finding
+    sides: tuple[tuple[Side, Side], ...]  # one pair for each row of the reference with the finding
     ledger: str  # fingerprint of the fields that the finding is about
     service: str  # the same, of the service
     first_seen: datetime | None
@@ -266,9 +266,9 @@ class PreviousRun:
     rows_sha256: str = ""  # the hash of its rows, which never change
     rows: int = 0  # rows of this run's ledger. Later ones in the journal are carried over
     open_findings: FindingTotal | None = None
-    shown: Mapping[str, tuple[str, ...]] | None = None  # what it and earlier runs showed, by kind. None if unknown
+    shown: Mapping[str, tuple[str, ...]] | None = None  # shown by it and earlier runs, by kind. None if unknown
     stated: tuple[str, ...] = ()  # the fields that its ledger had a column for
-    left_out: tuple[tuple[str, str], ...] | None = None  # what it did not compare: kind and name. None if not known
+    left_out: tuple[tuple[str, str], ...] | None = None  # not compared by it: kind and name. None if unknown
 
     @property
     def trend_with_itself(self) -> tuple[tuple[str, int], ...]:
@@ -395,7 +395,7 @@ class SincePrevious:
     carried: Mapping[Bucket, int]  # rows dropped from the ledger since, by current bucket
     changed_rules: tuple[str, ...] = ()
     rule_changes: tuple[RuleChange, ...] = ()
-    changed_by: str = ""  # as in the rules
+    changed_by: str = ""  # in the form of the rules
     reused: int = 0
     oldest_reused_at: datetime | None = None
     newest_reused_at: datetime | None = None

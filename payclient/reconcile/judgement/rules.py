@@ -608,7 +608,7 @@ def line_of(text: str, key: Key) -> int:
 
 
 def _made(kind: Any, key: Key, value: Any) -> Any:
-    if get_origin(kind) is UnionType:  # with None, which TOML has not
+    if get_origin(kind) is UnionType:  # the other is None, which TOML lacks
         kind = get_args(kind)[0]
     origin, parts = get_origin(kind), get_args(kind)
     dotted = ".".join(escape_unprintable(part) for part in key if isinstance(part, str))

@@ -50,7 +50,7 @@ class MoneyReader:
         self._dialect = dialect
         self._places = dialect.minor_units
         self._has_point = dialect.decimal != "," and dialect.thousands != "."
-        self.is_plain: Callable[[str], object] = (_NEVER if self._places else _PLAIN).fullmatch  # with one reading
+        self.is_plain: Callable[[str], object] = (_NEVER if self._places else _PLAIN).fullmatch  # of one reading
         self._pattern = _pattern(dialect)
 
     def read(self, cell: Any) -> int | None:
@@ -448,7 +448,7 @@ def _around(cells: list[str], dialect: Dialect) -> Dialect | None:
             given[name] = spelt[0]
     try:
         return attrs.evolve(dialect, **given)
-    except ValueError:  # what is around the digits is not a currency
+    except ValueError:  # the text around the digits is not a currency
         return None
 
 

@@ -310,7 +310,7 @@ def verify_signatures(folder: Path) -> tuple[Problem, ...]:
         signatures, state = read_signatures(folder), state_of(folder)
     except DecisionError as error:
         return (Problem(SIGNATURES, error.message),)
-    except OSError:  # which the check of the manifest reports
+    except OSError:  # the check of the manifest reports it
         return ()
     changed = "and the report or its decisions were changed since: sign it again"
     return tuple(Problem(SIGNATURES, f"{each}, {changed}") for each in signatures if each.sha256 != state)

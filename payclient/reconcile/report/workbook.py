@@ -132,7 +132,7 @@ class BookWriter:
     def __init__(self, file: IO[bytes], folder: Path) -> None:
         self._output = GivenFile(file)
         self._book: Any = _Workbook(self._output, {"constant_memory": True, "tmpdir": str(folder)})
-        self._book.use_zip64()  # which matters only beyond 4 GB
+        self._book.use_zip64()  # it matters only beyond 4 GB
         self._book.set_properties({"created": _CREATED})  # not now, so that the same rows give the same bytes
         self._formats = {each: self._book.add_format({"num_format": each}) for each in (TEXT, MONEY, PLAIN)}
         self._formats[_HEADER] = self._book.add_format({"num_format": TEXT, "bold": True, "bg_color": "#E8ECF1"})
