@@ -12,9 +12,9 @@ from cyclopts import Parameter, validators
 
 from payclient import AsyncClient, Environment
 from payclient._shared.escape import plural
-from payclient.cli._output import verdict_lines
 from payclient.cli._process import Exit, OwnStreams
 from payclient.cli._reconcile import Reconciliation
+from payclient.cli._report import verdict_lines
 from payclient.cli._sandbox import SandboxService, serving
 from payclient.reconcile import Code, Row
 from payclient.reconcile.folders import write_again

@@ -1,11 +1,11 @@
-"""Options of a run: reading the ledger, judging, earlier runs, the statement, and how both files are opened."""
+"""Options of a run: reading the ledger, judging, earlier runs, the statement, the output, and what they open."""
 
 import os
 import re
-from collections.abc import Container, Generator, Mapping, Sequence
+from collections.abc import Container, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import attrs
 from attrs import frozen
@@ -13,11 +13,12 @@ from cyclopts import Group, Parameter, Token
 
 from payclient._shared.escape import quote
 from payclient._shared.remedy import Way
-from payclient.cli._process import RARE, Flag, MaxAge, RefusalError, Seconds, Streams, Texts, refuse
-from payclient.reconcile import STRICT, Assumed, Kinds, Rules, read_rules, with_decisions
+from payclient.cli._process import RARE, Flag, JsonFlag, MaxAge, RefusalError, Seconds, Streams, Texts, new_path, refuse
+from payclient.reconcile import STRICT, Assumed, Kinds, Rules, Severity, Summary, read_rules, with_decisions
 from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.ledger import KINDS, Dialect, Ledger, LedgerError, LedgerFile, LedgerFormat, open_ledger
 from payclient.reconcile.report.integrity import MANIFEST, carry_log, earlier_decisions
+from payclient.reconcile.report.model import FORMATS
 
 _AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
 _MAX_DIGITS = 18
@@ -58,13 +59,10 @@ class LedgerOptions:
             "ledger",
             rules.lines.kind,
             {**rules.columns, **chosen_columns(self.column)},
-            format=self.format,
-            sheet=self.sheet,
-            delimiter=self.delimiter,
             ignore=(*rules.ignore_columns, *self.ignore_column),
             require=rules.require,
-            allow_empty=self.allow_empty,
             dialect=rules.ledger,
+            **attrs.asdict(self, filter=attrs.filters.exclude("column", "ignore_column")),
         ) as opened:
             rules.check_columns(opened.columns.used)
             yield opened
@@ -280,3 +278,47 @@ class StatementOptions:
 def settling_within(rules: Rules, text: str | None) -> Rules:
     given: dict[str, Any] = {} if text is None else {"settles_within": text}
     return attrs.evolve(rules, statement=attrs.evolve(rules.statement, **given))
+
+
+SEVERITY = Parameter(metavar="SEVERITY", show_choices=False)
+
+
+@Parameter(name="*", group=Group("Output", sort_key=9))
+@frozen(kw_only=True)
+class OutputOptions:
+    """
+    Output and exit status.
+
+    Attributes:
+        fail_on: Least severe break with exit status 1: info, low, medium, high, critical, or `partial`: as medium, and
+            something that was not compared.
+        fail_on_new: Like --fail-on, but counts only new, changed and reopened breaks.
+        as_json: Print `summary.json` instead of the verdict.
+        quiet: Print only errors. With `--json`, also the summary.
+    """
+
+    fail_on: Annotated[Severity | Literal["partial"], SEVERITY] = Severity.MEDIUM
+    fail_on_new: Annotated[Severity | None, SEVERITY] = None
+    as_json: JsonFlag = False
+    quiet: Flag = False
+
+    def finish(self, summary: Summary, lines: Iterable[str], folder: Path, streams: Streams) -> int:
+        if self.as_json:
+            streams.write((folder / "summary.json").read_text(encoding="utf-8").rstrip("\n"))
+        elif not self.quiet:
+            streams.show(lines)
+        if self.fail_on_new is None:
+            return summary.exit_status(self.fail_on)
+        if summary.since is None:
+            refuse("--fail-on-new needs a run with a previous one")
+        return summary.exit_status(self.fail_on_new, only_news=True)
+
+
+def check_out(out: Path, kept: Path | None, what: str = "") -> None:
+    """Refuse a folder for a report that is in the one *kept*, or has a file of that name that no run has written."""
+    if kept is not None and out.resolve().is_relative_to(kept.resolve()):
+        refuse(f"--out must be another folder than {kept}, {what}which is not changed", Way("out", new_path(kept)))
+    if any((out / name).exists() for name in (JOURNAL, MANIFEST)):
+        return
+    if name := next((name for name in FORMATS if (out / name).exists()), None):
+        refuse(f"{out} has a {name} that no run has written", Way("out", new_path(out)))

@@ -339,7 +339,6 @@ class Exit(IntEnum):
 
 
 def status_of(error: errors.PayClientError) -> Exit:
-    is_usage = isinstance(error, errors.ConfigurationError)
     if isinstance(error, errors.ClientClosedError):
         return Exit.BUG
     if isinstance(error, errors.TransactionNotFoundError | errors.RejectedError | errors.InvalidReferenceError):
@@ -347,7 +346,8 @@ def status_of(error: errors.PayClientError) -> Exit:
     # Imported late, so that `--help` starts without the client, and `get` without the ledger and SQLite.
     from payclient.client import classify  # noqa: PLC0415
 
-    if isinstance(error, errors.PermissionDeniedError) or (classify(error).is_fatal and not is_usage):
+    is_fatal = classify(error).is_fatal and not isinstance(error, errors.ConfigurationError)
+    if is_fatal or isinstance(error, errors.PermissionDeniedError):
         return Exit.REFUSED
     if isinstance(error, errors.CouldNotAskError):
         return Exit.AGAIN

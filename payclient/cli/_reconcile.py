@@ -25,9 +25,17 @@ from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Way
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._next import after_verdict, lines_of
-from payclient.cli._options import EarlierRunOptions, JudgingOptions, LedgerOptions, StatementOptions, check_run
-from payclient.cli._output import OutputOptions, check_other_folder, check_own_files, verdict_lines
+from payclient.cli._options import (
+    EarlierRunOptions,
+    JudgingOptions,
+    LedgerOptions,
+    OutputOptions,
+    StatementOptions,
+    check_out,
+    check_run,
+)
 from payclient.cli._process import Exit, OwnStreams, Streams, new_path, refuse, status_of, stop_in_order
+from payclient.cli._report import verdict_lines
 from payclient.client import resolve_environment
 from payclient.errors import InvalidReferenceError, PayClientError
 from payclient.protocol import check_reference
@@ -80,7 +88,7 @@ async def reconcile(
         connection: The service, and the limits of lookups.
         streams: Streams of the process.
     """
-    _check_paths(ledger, out, connection)
+    _check_paths(ledger, out, earlier.previous, connection)
     if canary is not None:
         try:
             check_reference(canary)
@@ -116,7 +124,6 @@ def _past_run(earlier: EarlierRunOptions, out: Path, output: OutputOptions, stre
             if value is not None:
                 refuse(f"{flag} needs --previous, the folder of the previous run")
         return None
-    check_other_folder(out, previous, "the previous run, ")
     check_run(previous, integrity.MANIFEST)
     run = folders.open_past_run(previous)
     if run.is_work_list_edited and all(each.run != run.note.run for each in integrity.read_log(previous).decisions):
@@ -128,10 +135,10 @@ def _past_run(earlier: EarlierRunOptions, out: Path, output: OutputOptions, stre
     return run
 
 
-def _check_paths(ledger: Path, out: Path, connection: ConnectionOptions) -> None:
+def _check_paths(ledger: Path, out: Path, previous: Path | None, connection: ConnectionOptions) -> None:
     if out.exists() and not out.is_dir():
         refuse(f"--out must be a folder, and {out} is a file", Way("out", new_path(out)))
-    check_own_files(out)
+    check_out(out, previous, "the previous run, ")
     if str(ledger) == "-" and connection.takes_key_from_stdin:
         refuse("standard input is either the ledger or the key")
 

@@ -1,4 +1,4 @@
-"""The commands about the report of a run: to read it, and to write it again. None needs a network or a key."""
+"""The report of a run in a terminal: its result, and the commands that read it or write it again."""
 
 import json
 import os
@@ -16,25 +16,16 @@ from payclient import reconcile
 from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient._shared.remedy import Way
 from payclient.cli._next import about_folder, explaining, lines_of, rejudging
-from payclient.cli._options import JudgingOptions, Span, check_run, settling_within
-from payclient.cli._output import (
-    SEVERITY,
-    OutputOptions,
-    check_other_folder,
-    check_own_files,
-    listed,
-    roll_forward,
-    verdict_lines,
-)
+from payclient.cli._options import SEVERITY, JudgingOptions, OutputOptions, Span, check_out, check_run, settling_within
 from payclient.cli._process import Call, Exit, Flag, JsonFlag, OwnStreams, Streams, aligned, new_path, refuse
 from payclient.protocol import masked
 from payclient.reconcile import BreakState, Bucket, Row, Severity, folders
 from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.ledger import ABSENT, COMPARED, Entry
-from payclient.reconcile.report import integrity, rows
+from payclient.reconcile.report import Report, integrity, rows
 from payclient.reconcile.report.integrity import MANIFEST, WORK_LIST
-from payclient.reconcile.report.model import JudgedAgain
-from payclient.reconcile.report.wording import in_words, moves
+from payclient.reconcile.report.model import BreakItem, BridgeLine, JudgedAgain
+from payclient.reconcile.report.wording import in_words, moves, pattern_words, roll_forward_lines, rules_sentences
 
 EXAMPLES: Mapping[str, str] = {
     "show": """
@@ -258,11 +249,8 @@ def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -
     own = _in_files(found, but=WORK_LIST if allow_edits else "")
     which = "every file" if len(own) == len(found) else f"every file but {WORK_LIST}"
     problems = own + _in_files((*integrity.verify_decisions(folder), *integrity.verify_signatures(folder)))
-    if has_journal := os.path.lexists(journal):  # a report may be kept without it
-        try:
-            reconcile.verify_journal(journal)
-        except (reconcile.JournalError, reconcile.JournalWriteError) as error:
-            problems.append(f"{journal.name}: {error}")
+    problems += filter(None, [folders.journal_problem(folder)])
+    has_journal = os.path.lexists(journal)
     if problems:
         steps = [about_folder("report", folder)] if has_journal and own else []  # decisions cannot be written again
         streams.show([*problems, *lines_of(steps, streams.call)])
@@ -476,8 +464,7 @@ def rejudge(
         streams: Streams of the process.
     """
     settling_within(judging.rules(), settles_within)  # refuses what cannot be used before anything is copied
-    check_other_folder(out, folder)
-    check_own_files(out)
+    check_out(out, folder)
     check_run(folder, JOURNAL)
     remarks = _judge_copy(folder, out, judging, settles_within, streams)
     integrity.carry_log(folder, out)
@@ -534,3 +521,164 @@ def _changes_of(changed: Sequence[str], kept: Sequence[str], unconfirmed: int, o
             f"By these rules {which} a second lookup, which the run did not take, and cannot be judged without it. "
             f"To take it: payclient reconcile with the same files and rules, and --out {shlex.quote(str(out))}"
         )
+
+
+# The result of a run
+
+MAX_LINES = 45
+"""Maximum of lines of the result of a run, the next steps included. What does not fit is on the page."""
+
+_MAX_LISTED = 5
+_NEXT_STEPS = 4
+_PAGE = "report.html"
+
+
+def _named_breaks(report: Report, room: int) -> Iterator[str]:
+    """Yield in at most *room* lines the new breaks, the worst of the others, and the rejected rows."""
+    worst, others = report.worst, "other break" if report.worst.news else "break"
+    rejected = worst.rows[Bucket.REJECTED]
+    lists: tuple[tuple[str, list[tuple[str, int]], int], ...] = (
+        (
+            f"new, changed or reopened ({plural(report.news, 'finding')})",
+            [(_named(each), len(each.references)) for each in worst.news],
+            report.news,
+        ),
+        (f"the worst of {plural(worst.other_rows, others)}", [(_named(each), 1) for each in worst.others], 0),
+        (
+            "rejected, to be corrected in the ledger, or to be skipped by its rules",
+            [(escape_unprintable(f"{row.place}: {row.reason}"), 1) for row in rejected.kept[:_MAX_LISTED]],
+            rejected.count,
+        ),
+    )
+    for heading, lines, count in lists:
+        if lines and room > _LIST_FRAME:
+            shown = lines[: room - _LIST_FRAME]
+            more = count - sum(each for _, each in shown)
+            block = [*listed(heading, [line for line, _ in shown], more, where=_PAGE)]
+            room -= len(block)
+            yield from block
+
+
+_LIST_FRAME = 3
+"""Lines of a list in addition to its items: an empty one, the heading, and the number of items left out."""
+
+
+def _named(item: BreakItem) -> str:
+    history, first = item.finding.history, item.finding
+    marks = [in_words(history.state)] if history is not None and history.state.is_news else []
+    marks += ["material"] * item.row.is_material
+    references = " and ".join(map(escape_unprintable, item.references))
+    where = ", ".join([*marks, escape_unprintable(item.row.place), references])
+    return f"{where}: {first.severity.word}, {first.code}, {item.at_stake:,} at stake: {first.sentence}"
+
+
+def verdict_lines(report: Report) -> Iterator[str]:
+    """Yield the verdict, the news, the worst breaks and the money, in at most `MAX_LINES` with the next steps."""
+    summary = report.summary
+    head = [f"{summary.verdict.upper()}: {report.says}"]
+    if summary.verdict is reconcile.Verdict.EMPTY:
+        yield from head
+        return
+    head += filter(None, [report.caution])
+    figures = ["", *_totals(report)]
+    if rows := summary.tie_out.rows_without_amount:
+        figures.append(f"{plural(rows, 'row')} of the ledger without an amount")
+    if (since := summary.since) is not None:
+        head += rules_sentences(since)
+        figures += roll_forward(summary.open_findings)
+    foot = ["", report.completeness]
+    if summary.compared.fields["expdate"]:
+        foot.append(f"Expiry: {reconcile.expiry_rule(report.about.rules.time_zone)}.")
+    brief, statement = _statement(report)
+    room = MAX_LINES - _NEXT_STEPS - len(head) - len(figures) - len(foot) - len(brief)
+    named = [*_named_breaks(report, room)]
+    room -= len(named)
+    side = statement if len(statement) - len(brief) <= room else brief
+    room -= len(side) - len(brief)
+    yield from (*head, *named, *figures, *side)
+    for block in _remarks(summary):
+        if len(block) <= room:
+            room -= len(block)
+            yield from block
+    yield from foot
+
+
+def _statement(report: Report) -> tuple[list[str], list[str]]:
+    """Return the bridge to the statement in a few lines, and as a table. Neither without a statement."""
+    if (settlement := report.summary.settlement) is None:
+        return [], []
+    total, paid = settlement.statement.total, settlement.service_paid_total
+    more = [*filter(None, [report.payout_sentence])]
+    if found := report.payouts:
+        all_of_it = found[-1]
+        names = ["gross", "refunds", "fees", *["refund_fees"] * bool(all_of_it.refund_fees), "net"]
+        sums = ", ".join(f"{name.replace('_', ' ')} {getattr(all_of_it, name):,}" for name in names)
+        is_named = any(each.name for each in found)
+        more.insert(0, f"{plural(len(settlement.statement.payouts), 'payout') if is_named else 'in it'}: {sums}")
+    if problems := settlement.statement.problems:
+        more.append(f"cannot be used, in the statement: {'; '.join(map(escape_unprintable, problems))}")
+    brief = f"statement {total:,}, service, paid {paid:,}; the bridge between them is in {_PAGE}"
+    return ["", brief, *more], ["", *_bridge(report.statement_bridge), *more]
+
+
+def _remarks(summary: reconcile.Summary) -> Iterator[list[str]]:
+    patterns = [
+        f"{plural(each.rows, 'row')} ({each.amount:,}): {'; '.join(pattern_words(each))}" for each in summary.patterns
+    ]
+    lists = {
+        "first seen at the service": [*map(in_words, summary.first_seen)],
+        "marked as corrected": [*map(in_words, summary.still_there)],
+        "acceptances to look at": [*map(in_words, summary.acceptances)],
+        "patterns among the breaks": patterns,
+        "leakage by payment method": [*map(in_words, summary.leakage)],
+    }
+    for heading, found in lists.items():
+        yield [*listed(heading, found[:_MAX_LISTED], len(found) - _MAX_LISTED, where=_PAGE)]
+
+
+def listed(heading: str, lines: Sequence[str], more: int = 0, *, where: str = "") -> Iterator[str]:
+    if lines:
+        yield from ("", f"{heading}:", *(f"  {line}" for line in lines))
+    if more > 0:
+        yield f"  and {more:,} more, {f'in {where}' if where else 'which --json prints'}"
+
+
+def _totals(report: Report) -> list[str]:
+    summary = report.summary
+    rows: list[tuple[str, ...]] = [("", "rows", "ledger paid", "service paid", "difference")]
+    for bucket, total in summary.buckets.items():
+        if total.rows:
+            rows.append(_sums(str(bucket), total))
+        if bucket is Bucket.BREAK:
+            rows += [_sums(f"  {label}", each) for label, each in report.worst.kinds()]
+    rows.append(_sums("all", sum(summary.buckets.values(), reconcile.Total())))
+    return aligned(rows, right=(1, 2, 3, 4))
+
+
+def _sums(label: str, total: reconcile.Total) -> tuple[str, ...]:
+    difference = f"{total.paid_difference:+,}" if total.paid_difference else "0"
+    return label, f"{total.rows:,}", f"{total.ledger_paid:,}", f"{total.service_paid:,}", difference
+
+
+def roll_forward(found: reconcile.OpenFindings) -> list[str]:
+    """Return the roll-forward as a table below an empty line. Nothing if neither run has a finding."""
+    rows = [("open findings", "number", "at stake")]
+    for label, count, amount in roll_forward_lines(found):
+        rows.append((f"  {label.lower()}", "" if count is None else f"{count:,}", f"{amount:,}"))
+    if found.old.count:
+        rows.append(("  for more than 30 days", f"{found.old.count:,}", f"{found.old.amount:,}"))
+    if found.payments != found.closing:
+        rows.append(("  payments, each once", f"{found.payments.count:,}", f"{found.payments.amount:,}"))
+    return ["", *aligned(rows, right=(1, 2))] if rows[1:] else []
+
+
+def _bridge(lines: Iterable[BridgeLine]) -> list[str]:
+    """Return the bridge as a table: the steps that move money."""
+    rows = [("", "rows", "added", "taken off", "net")]
+    for line in lines:
+        label, step = line.label.lower(), line.step
+        if step is None:
+            rows.append((label, "", "", "", f"{line.amount:,}"))
+        elif step.added or step.taken_off:
+            rows.append((f"  {label}", f"{step.rows:,}", f"{step.added:,}", f"{step.taken_off:,}", f"{step.amount:+,}"))
+    return aligned(rows, right=(1, 2, 3, 4))

@@ -240,7 +240,6 @@ def runs_without_report(previous: Path, out: Path) -> Iterator[Path]:
 
 def _problem(folder: Path, problems: Mapping[str, str]) -> str:
     """Return the first problem of a report's files, given *problems* of some. Empty without one."""
-    journal = folder / JOURNAL
     # SQLite would put the log of a killed run into the journal, and so change the folder.
     if os.path.lexists(folder / f"{JOURNAL}-wal"):
         return f"{JOURNAL}-wal is there, so its run is under way or was killed: let it end first"
@@ -249,11 +248,16 @@ def _problem(folder: Path, problems: Mapping[str, str]) -> str:
     listed = {each["name"] for each in _read(folder / MANIFEST)["files"]}
     if missing := [name for name in _NEEDED if name not in listed]:
         return f"it was written without {missing[0]}"
-    if os.path.lexists(journal):  # a report may be kept without it
-        try:
-            verify_journal(journal)
-        except (JournalError, JournalWriteError) as error:
-            return f"{JOURNAL}: {error}"
+    return journal_problem(folder)
+
+
+def journal_problem(folder: Path) -> str:
+    """Return the problem of the journal in *folder*. Empty without one: a report may be kept without its journal."""
+    try:
+        if os.path.lexists(folder / JOURNAL):
+            verify_journal(folder / JOURNAL)
+    except (JournalError, JournalWriteError) as error:
+        return f"{JOURNAL}: {error}"
     return ""
 
 

@@ -4,7 +4,7 @@ import pytest
 from attrs import evolve
 
 from payclient import Transaction
-from payclient.cli._output import MAX_LINES, verdict_lines
+from payclient.cli._report import MAX_LINES, verdict_lines
 from payclient.reconcile import BreakState, Bucket, Code, Decision, Finding, PatternKind, Resolution, Row, Tally
 from payclient.reconcile.judgement.causes import Pattern
 from payclient.reconcile.judgement.findings import History

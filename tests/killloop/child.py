@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from payclient import AsyncClient, RetryPolicy
-from payclient.cli._output import OutputOptions
+from payclient.cli._options import OutputOptions
 from payclient.cli._process import Streams
 from payclient.cli._reconcile import Reconciliation
 from payclient.reconcile.folders import open_past_run

@@ -10,7 +10,7 @@ import pytest
 from attrs import astuple, evolve
 
 from payclient import Transaction, errors
-from payclient.cli._output import roll_forward, verdict_lines
+from payclient.cli._report import roll_forward, verdict_lines
 from payclient.reconcile import Answer, Bucket, Case, Code, FeeSchedule, Observation, Rules, Total, judge
 from payclient.reconcile.folders import RunDiff
 from payclient.reconcile.judgement.findings import FindingTotal
