@@ -34,15 +34,23 @@ def must_be(wanted: str, is_fit: Callable[[Any], bool], *, shows_type: bool = Fa
 
 
 def check_count(name: str, given: object) -> int:
-    if not _is_count(given):
-        raise unfit(name, _COUNT, repr(given))
-    return cast("int", given)
+    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+        raise unfit(name, "an integer of at least 1", repr(given))
+    return given
 
 
 def check_seconds(name: str, given: object) -> float:
-    if not _is_time(given):
-        raise unfit(name, _SECONDS, repr(given))
+    if not is_number(given) or given == 0:
+        raise unfit(name, "a number of seconds above 0", repr(given))
     return cast("float", given)
+
+
+def is_count(_: object, attribute: Any, value: Any) -> None:
+    check_count(attribute.alias, value)
+
+
+def is_seconds(_: object, attribute: Any, value: Any) -> None:
+    check_seconds(attribute.alias, value)
 
 
 def check_order(name: str, given: float, bound: str, limit: float, *, defaults: tuple[float, float | None]) -> None:
@@ -73,16 +81,6 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _is_time(value: object) -> bool:
-    return is_number(value) and value != 0
-
-
-_COUNT, _SECONDS = "an integer of at least 1", "a number of seconds above 0"
-is_count, is_seconds = must_be(_COUNT, _is_count), must_be(_SECONDS, _is_time)
 is_wait = must_be("a number of seconds, 0 or more", is_number)
 
 

@@ -80,7 +80,6 @@ def make_app(named: Container[str]) -> App:
         help="Look up transactions at the payment service, or reconcile a whole ledger with it.",
         version=_version,
         version_flags=("--version", "-V"),
-        version_format="plaintext",
         help_formatter=_Headings(),
         help_format="plaintext",  # Markdown takes a third of the time
         help_epilogue=_ABOUT,

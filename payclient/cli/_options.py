@@ -316,6 +316,8 @@ class OutputOptions:
 
 def check_out(out: Path, kept: Path | None, what: str = "") -> None:
     """Refuse a folder for a report that is in the one *kept*, or has a file of that name that no run has written."""
+    if out.exists() and not out.is_dir():
+        refuse(f"--out must be a folder, and {out} is a file", Way("out", new_path(out)))
     if kept is not None and out.resolve().is_relative_to(kept.resolve()):
         refuse(f"--out must be another folder than {kept}, {what}which is not changed", Way("out", new_path(kept)))
     if any((out / name).exists() for name in (JOURNAL, MANIFEST)):

@@ -265,8 +265,6 @@ def stop_in_order(streams: Streams) -> Generator[asyncio.Event]:
     timers: list[asyncio.TimerHandle] = []
 
     def begin() -> None:
-        if stop.is_set():
-            return
         stop.set()
         streams.warn(f"stopping, but lookups in flight may finish within {_STOP_GRACE:.0f} s (again: stop at once)")
         if task is not None:

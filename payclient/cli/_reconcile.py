@@ -34,7 +34,7 @@ from payclient.cli._options import (
     check_out,
     check_run,
 )
-from payclient.cli._process import Exit, OwnStreams, Streams, new_path, refuse, status_of, stop_in_order
+from payclient.cli._process import Exit, OwnStreams, Streams, refuse, status_of, stop_in_order
 from payclient.cli._report import verdict_lines
 from payclient.client import resolve_environment
 from payclient.errors import InvalidReferenceError, PayClientError
@@ -88,7 +88,9 @@ async def reconcile(
         connection: The service, and the limits of lookups.
         streams: Streams of the process.
     """
-    _check_paths(ledger, out, earlier.previous, connection)
+    check_out(out, earlier.previous, "the previous run, ")
+    if str(ledger) == "-" and connection.takes_key_from_stdin:
+        refuse("standard input is either the ledger or the key")
     if canary is not None:
         try:
             check_reference(canary)
@@ -133,14 +135,6 @@ def _past_run(earlier: EarlierRunOptions, out: Path, output: OutputOptions, stre
         how = "run its command again, and then this one with --previous and its folder"
         streams.warn(f"the run in {quote(str(folder))} did not write its report, so its statement is not known: {how}")
     return run
-
-
-def _check_paths(ledger: Path, out: Path, previous: Path | None, connection: ConnectionOptions) -> None:
-    if out.exists() and not out.is_dir():
-        refuse(f"--out must be a folder, and {out} is a file", Way("out", new_path(out)))
-    check_out(out, previous, "the previous run, ")
-    if str(ledger) == "-" and connection.takes_key_from_stdin:
-        refuse("standard input is either the ledger or the key")
 
 
 async def _run(job: Reconciliation) -> int:
