@@ -139,7 +139,8 @@ def _past_run(earlier: EarlierRunOptions, out: Path, output: OutputOptions, stre
 
 async def _run(job: Reconciliation) -> int:
     client, streams = job.client, job.streams
-    for of_which, ledger in job.sides.items():
+    sides = {"": job.ledger} if job.statement is None else {"": job.ledger, "the statement: ": job.statement}
+    for of_which, ledger in sides.items():
         if not job.output.quiet:
             streams.tell(f"columns{' of the statement' * bool(of_which)}: {_columns(ledger)}")
     if job.previous is not None:
@@ -151,7 +152,7 @@ async def _run(job: Reconciliation) -> int:
         again = streams.call.text() or "the same command"
         streams.tell(f"the answers so far are in {job.out / JOURNAL}; to resume: {again}")
         raise
-    for of_which, ledger in job.sides.items():
+    for of_which, ledger in sides.items():
         for warning in ledger.warnings:
             streams.warn(f"{of_which}{warning}")
     beside = "report.xlsx, breaks.csv, rows.jsonl, summary.json"
@@ -199,11 +200,6 @@ class Reconciliation:
     output: OutputOptions = field(factory=OutputOptions)
     streams: Streams
     clock: Callable[[], datetime] = library.utc_now
-
-    @property
-    def sides(self) -> dict[str, Ledger]:
-        """The ledger and the statement, by the beginning of the messages about each."""
-        return {"": self.ledger} if self.statement is None else {"": self.ledger, "the statement: ": self.statement}
 
     async def run(self, *on_row: OnRow) -> report.Report:
         """Start or resume the run, write the report, and return it. Each *on_row* gets every row."""
