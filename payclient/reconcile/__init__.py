@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from payclient.reconcile.journal.tables import verify_journal as verify_journal
     from payclient.reconcile.judgement.causes import Settlement as Settlement
     from payclient.reconcile.judgement.causes import SettlementStep as SettlementStep
-    from payclient.reconcile.judgement.causes import UnknownWords as UnknownWords
     from payclient.reconcile.judgement.causes import moved_by as moved_by
     from payclient.reconcile.judgement.causes import step_of as step_of
     from payclient.reconcile.judgement.codes import Assumed as Assumed
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
         parse_rules,
         read_rules,
     )
+    from payclient.reconcile.judgement.rules import UnknownWords as UnknownWords
     from payclient.reconcile.judgement.rules import changed_rules as changed_rules
     from payclient.reconcile.judgement.rules import dialect_as_json as dialect_as_json
     from payclient.reconcile.judgement.rules import rule_changes as rule_changes

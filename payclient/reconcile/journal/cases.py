@@ -292,7 +292,7 @@ class StoredLines:
         self.count: int = 0
         self.is_complete: bool = False
 
-    def begin(self, last: int, *, is_complete: bool) -> None:
+    def begin(self, last: int = MAX_POSITION, *, is_complete: bool) -> None:
         """Start at the first row, of those up to position *last*."""
         self._stored = map(tables.entry_from, self._database.read(self._query, (last,)))
         self.count, self.is_complete = 0, is_complete

@@ -27,16 +27,7 @@ from attrs import evolve, frozen
 from payclient._shared.escape import plural
 from payclient.reconcile._codec import as_json, from_json
 from payclient.reconcile.journal import tables
-from payclient.reconcile.journal.cases import (
-    FOUND,
-    MAX_POSITION,
-    Answers,
-    Cases,
-    StoredLines,
-    StoredStatement,
-    carry_over,
-    side_of,
-)
+from payclient.reconcile.journal.cases import FOUND, Answers, Cases, StoredLines, StoredStatement, carry_over, side_of
 from payclient.reconcile.judgement import records
 from payclient.reconcile.judgement.errors import JournalError
 from payclient.reconcile.judgement.findings import Bucket, ResolvedBy, Row
@@ -264,7 +255,7 @@ class Journal:
         if self.statement is None:
             with self._database.writing() as db:
                 db.execute("DELETE FROM statement")
-        self._statement.begin(MAX_POSITION, is_complete=self.statement is not None)
+        self._statement.begin(is_complete=self.statement is not None)
 
     def finish_statement(self, totals: StatementTotals) -> None:
         """Record that the whole statement was added, and add the references that only it has."""
@@ -391,7 +382,7 @@ def take_over(journal: Journal, reuse: Reuse, *, rules: Rules, now: datetime) ->
         return
     answers, previous = reuse.answers(), journal.previous
     # Those after the last row of the ledger are of the previous run, and looked up again.
-    last = MAX_POSITION if previous is None else previous.rows
+    last = journal.rows if previous is None else previous.rows
     while some := list(islice(answers, _ANSWERS_PER_STEP)):
         for entries, answer in some:
             if timedelta(0) <= now - answer.at <= reuse.max_age:

@@ -11,28 +11,16 @@ bank. The statement's total is the sum of all its lines. Only the statement is n
 belongs to exactly one step, but for the fee of a settled one.
 """
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import frozen
 
-from payclient.reconcile.judgement.codes import (
-    BridgeStep,
-    Code,
-    Difference,
-    PatternKind,
-    Status,
-    Step,
-    normalise,
-    states_none,
-)
+from payclient.reconcile.judgement.codes import BridgeStep, Code, Difference, PatternKind, Status, Step, normalise
 from payclient.reconcile.judgement.findings import Bucket, Finding, Origin, Row
-from payclient.reconcile.judgement.rules import Rules
 from payclient.reconcile.judgement.sides import Settled, StatementTotals
-from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
+from payclient.reconcile.ledger import ABSENT
 
 
 class SettlementStep(BridgeStep):
@@ -283,53 +271,6 @@ def _causes(row: Row, finding: Finding) -> Iterator[Cause]:
 
 def _text(value: object) -> str:
     return "" if value is None else str(value)[:_MAX_TEXT]
-
-
-# Before anything is looked up
-
-_SHORT_CODE = re.compile(r"[A-Z][A-Z0-9_]{1,9}")
-_MAX_WORDS = 200
-
-
-@frozen
-class UnknownWord:
-    """A word without a meaning: the table of the rules that would give it one, and the rows that have it."""
-
-    table: str
-    word: str
-    rows: int
-
-
-@define
-class UnknownWords:
-    """
-    Counts the words of a ledger that would not agree with any of the service, by the rules and earlier runs.
-
-    Args:
-        rules: For the meaning of words.
-        methods: The payment methods that the service has shown in earlier runs.
-    """
-
-    _rules: Rules
-    _methods: Iterable[str] = ()
-    _counts: Counter[tuple[str, str]] = field(init=False, factory=Counter)
-
-    def add(self, entry: Entry | RejectedEntry) -> None:
-        if isinstance(entry, Entry):
-            for name, word in (("statuses", entry.status), ("methods", entry.payment_method)):
-                if word is None or word is ABSENT:
-                    continue
-                if (name, word) in self._counts or len(self._counts) < _MAX_WORDS:
-                    self._counts[name, word] += 1
-
-    def found(self) -> Iterator[UnknownWord]:
-        known = (*self._methods, *self._rules.methods.values(), *self._rules.fees)
-        methods = {self._rules.fold(each, "payment_method") for each in known}
-        for (name, word), rows in self._counts.items():
-            is_unknown = name == "statuses" and not states_none(word) and self._rules.read_status(word) is None
-            is_code = _SHORT_CODE.fullmatch(word) or self._rules.fold(word, "payment_method") in methods
-            if is_unknown or (name == "methods" and any(map(str.isalpha, word)) and not is_code):
-                yield UnknownWord(name, word, rows)
 
 
 @frozen

@@ -20,14 +20,14 @@ from pathlib import Path
 from types import MappingProxyType, UnionType
 from typing import Any, TypeAlias, cast, get_args, get_origin, get_type_hints
 
-from attrs import NOTHING, Attribute, asdict, evolve, field, fields, frozen, has
+from attrs import NOTHING, Attribute, asdict, define, evolve, field, fields, frozen, has
 from attrs.validators import instance_of, optional
 
 from payclient._shared.escape import did_you_mean, escape_unprintable, quote
 from payclient.protocol import EMPTY, plain
 from payclient.reconcile._codec import register
 from payclient.reconcile.judgement import rule_values as values
-from payclient.reconcile.judgement.codes import WORDS, Assumed, Code, Status, folded, normalise
+from payclient.reconcile.judgement.codes import WORDS, Assumed, Code, Status, folded, normalise, states_none
 from payclient.reconcile.judgement.errors import RulesError
 from payclient.reconcile.judgement.findings import Finding
 from payclient.reconcile.ledger import ABSENT, COMPARED, PLAIN, Dialect, Entry, RejectedEntry
@@ -513,6 +513,53 @@ def with_reading_of(rules: Rules, run: Rules) -> Rules:
 
 STRICT = Rules()
 """Every difference counts."""
+
+
+# The words that they give no meaning, before anything is looked up
+
+_SHORT_CODE = re.compile(r"[A-Z][A-Z0-9_]{1,9}")
+_MAX_WORDS = 200
+
+
+@frozen
+class UnknownWord:
+    """A word without a meaning: the table of the rules that would give it one, and the rows that have it."""
+
+    table: str
+    word: str
+    rows: int
+
+
+@define
+class UnknownWords:
+    """
+    Counts the words of a ledger that would not agree with any of the service, by the rules and earlier runs.
+
+    Args:
+        rules: For the meaning of words.
+        methods: The payment methods that the service has shown in earlier runs.
+    """
+
+    _rules: Rules
+    _methods: Iterable[str] = ()
+    _counts: Counter[tuple[str, str]] = field(init=False, factory=Counter)
+
+    def add(self, entry: Entry | RejectedEntry) -> None:
+        if isinstance(entry, Entry):
+            for name, word in (("statuses", entry.status), ("methods", entry.payment_method)):
+                if word is None or word is ABSENT:
+                    continue
+                if (name, word) in self._counts or len(self._counts) < _MAX_WORDS:
+                    self._counts[name, word] += 1
+
+    def found(self) -> Iterator[UnknownWord]:
+        known = (*self._methods, *self._rules.methods.values(), *self._rules.fees)
+        methods = {self._rules.fold(each, "payment_method") for each in known}
+        for (name, word), rows in self._counts.items():
+            is_unknown = name == "statuses" and not states_none(word) and self._rules.read_status(word) is None
+            is_code = _SHORT_CODE.fullmatch(word) or self._rules.fold(word, "payment_method") in methods
+            if is_unknown or (name == "methods" and any(map(str.isalpha, word)) and not is_code):
+                yield UnknownWord(name, word, rows)
 
 
 # Rules from a TOML file, strictly: anything unknown or invalid is refused with its line and key
