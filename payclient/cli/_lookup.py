@@ -135,7 +135,7 @@ def _table(rows: Sequence[dict[str, str]]) -> list[str]:
 
 
 def _blocks(rows: Sequence[dict[str, str]]) -> list[str]:
-    """Lay *rows* out one below the other, a line per field, for terminals that are narrower than the table."""
+    """Lay *rows* out one below the other, a line per field, for terminals narrower than the table."""
     width = max(len(name) for name in _COLUMNS)
     blocks = ([f"{name:{width}}  {row[name]}" for name in _COLUMNS if row.get(name)] for row in rows)
     return [line for block in blocks for line in (*block, "")][:-1]
@@ -331,7 +331,7 @@ def table(checks: Iterable[Check]) -> list[str]:
 
 
 def _configuration(connection: ConnectionOptions, checks: list[Check]) -> Network | None:
-    """Check the options and their sources. Return how the service is reached, if all are right."""
+    """Check the options and their sources. Return the network settings, if all are right."""
     topic, advice = "address", "pass --base-url, or set PAYCLIENT_BASE_URL"
     source = "from PAYCLIENT_ENVIRONMENT" if os.environ.get("PAYCLIENT_ENVIRONMENT") else "by default"
     source = source if connection.environment is None else "from --environment"

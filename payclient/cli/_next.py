@@ -39,7 +39,7 @@ _ALL_PAID = "make sure that every row of the ledger is paid"
 
 
 def lines_of(steps: Iterable[Call], typed: Call) -> list[str]:
-    """Return the lines that show *steps*, without a command that is the one *typed*, or that no shell takes safely."""
+    """Return the lines that show *steps*, without the command just *typed*, or one that no shell takes safely."""
     texts: list[str] = []
     for step in steps:
         command = step.text() if step.name and (step.first or not step.is_same(typed)) else None
@@ -62,7 +62,7 @@ def reconciling(call: Call) -> Call:
 
 
 def status_ways(unused: Iterable[UnusedColumn]) -> list[Way]:
-    """Return the options that use one of the *unused* columns as the status: those with only words for a status."""
+    """Return the options that use one of the *unused* columns as the status: columns with only words for a status."""
     found = [each.name for each in unused if each.texts and all(map(reconcile.read_status, each.texts))]
     return [Way("column", name, "status") for name in found[:_MAX_WAYS]]
 

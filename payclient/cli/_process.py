@@ -93,7 +93,7 @@ class Call:
         return (self.name, self.words, {*self.options}) == (other.name, other.words, {*other.options})
 
     def having(self, *options: Option) -> Call:
-        """Return the call with *options*, which replace those about the same subject."""
+        """Return the call with *options*. They replace options about the same subject."""
         new = dict.fromkeys(options)
         taken = {_subject(each) for each in new}
         kept = [each for each in self.options if _subject(each) not in taken]

@@ -1,8 +1,8 @@
 """
-Admission: who may make an attempt now, who waits, and who is refused because waiting is in vain.
+Admission: who may make an attempt now, who waits, and who is refused because waiting is useless.
 
-A lookup gets a slot at once, or in its turn, or as the probe of an outage. How its attempt ended goes to the outage and
-to the limiter, which decide about the next ones.
+A lookup gets a slot at once, or in its turn, or as the probe of an outage. The end of an attempt is reported to the
+outage and the limiter. They decide about the next attempts.
 """
 
 import math

@@ -186,7 +186,7 @@ _is_amount = must_be(
 
 
 def _to_stated(given: object) -> str | None:
-    """Return a text without surrounding spaces, or None. Refuse an empty one, which would not be compared."""
+    """Return a text without surrounding spaces, or None. Refuse an empty one: it would not be compared."""
     if not isinstance(given, str | None):
         raise unfit("merchant_reff", "a string or None", type(given).__name__)
     text = text_stated(given)

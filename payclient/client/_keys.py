@@ -1,7 +1,7 @@
 """
 The API key of one client: given once, or asked for and asked again when the service declines it.
 
-The key source runs in a separate task, shared by all lookups that need the key at that time. So each of them can be
+The key source runs in a separate task, shared by all lookups that need the key at that time. So each lookup can be
 cancelled, or run out of time, without ending the call for the others. The last one ends it. It does so a moment later,
 because a caller who shares its lookup may take over, and wait for the same call.
 """

@@ -165,7 +165,7 @@ class _Row:
 
 
 class Outage:
-    """The evidence of one client's attempts about the service, and the lookups that may be rejected."""
+    """The evidence about the service from one client's attempts, and its lookups that may be rejected."""
 
     _clock: Clock  # the first attempt sets it
 
@@ -226,7 +226,7 @@ class Outage:
             self._schedule(now + _MIN_FAILING)
 
     def ended(self, ticket: Ticket, reference: str, now: float, end: End, failure: str = "", status: int = 0) -> None:
-        """Record how an attempt ended. One whose caller has left may be answered later."""
+        """Record how an attempt ended. An attempt whose caller has left may be answered later."""
         self._in_flight.pop(ticket.number, None)
         self._ended_at, took = now, now - ticket.started_at
         match end:

@@ -208,7 +208,7 @@ class Session:
                 self._drained.set()
 
     def _delay(self, error: errors.PayClientError, lookup: Lookup, options: Options) -> float:
-        """Return the seconds from an attempt that failed to the next one, or raise its error if that is final."""
+        """Return the seconds from a failed attempt to the next one, or raise its error if it is final."""
         # If time is over, or an outage has ended the lookup, the error is final. Otherwise the next attempt is, in this
         # order:
         # 1. The same request over a fresh connection, if the refusal may belong to another request. It is not a retry.

@@ -44,7 +44,7 @@ class Stats(Returnable):
     A snapshot of the counters of a client, for all its views together.
 
     Attributes:
-        lookups: Lookups started. Those of the same reference at the same time count once.
+        lookups: Lookups started. Simultaneous ones of one reference count once.
         attempts: HTTP exchanges started.
         retries: Attempts after the first of their lookup.
         throttled: Attempts that the service throttled (usually 429).

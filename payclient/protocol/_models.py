@@ -144,7 +144,7 @@ BODY_LIMIT = 256 * 1024
 
 
 UNPAID = frozenset({"pending", "canceled", "cancelled", "expired", "failed", "refunded"})
-"""Status words, in lower case, of a transaction that no money, or no more, is expected of."""
+"""Status words, in lower case, of transactions that expect no money, or no more."""
 
 
 def missing_amount(amount: int, fee: int | None, received: int | None) -> int:

@@ -360,7 +360,7 @@ def _leaves(value: object, without: Container[str], depth: int = 32, name: str =
 
 
 def _other_reference(value: object, reference: str) -> str:
-    """Return a `reference` in *value*, outside of messages, that is another one, or an empty text."""
+    """Return a different `reference` in *value*, outside of messages, or an empty text."""
     named = (each for name, each in _leaves(value, _PLACES, 4) if name.casefold() == "reference")
     return next((str(each) for each in named if each and type(each) in (str, int) and str(each) != reference), "")
 

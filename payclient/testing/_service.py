@@ -357,7 +357,7 @@ class FakeService:
 
     def add(self, *, becomes: Iterable[tuple[float, str]] = (), **fields: Unpack[Fields]) -> dict[str, Any]:
         """
-        Store a transaction. It replaces one with the same reference.
+        Store a transaction. It replaces a transaction with the same reference.
 
         Args:
             becomes: Later statuses, such as `[(30, "Paid")]`, each with the seconds since the first request for

@@ -36,7 +36,7 @@ _ASSUMED = Assumptions()
 
 def answered(reference: str | None, *replies: Reply, **fields: object) -> respx.Route:
     """
-    Return a route that sends the replies one after the other, and then the last one again and again.
+    Return a route that sends the replies one after the other, and then repeats the last one.
 
     Args:
         reference: None for a route that matches every reference.

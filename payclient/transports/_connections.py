@@ -509,7 +509,7 @@ class Pool:
         return None
 
     def give_back(self, connection: Connection) -> None:
-        """Keep a usable connection for the next exchange. Close idle ones that are not needed."""
+        """Keep a usable connection for the next exchange. Close unneeded idle ones."""
         began = self.reused.pop(connection, None)
         self._in_use -= 1
         if not connection.is_usable or self.is_closed:
@@ -529,7 +529,7 @@ class Pool:
             coldest.abort()
 
     def _serve(self) -> None:
-        """Give the connection that was just given back to the exchange that has waited longest."""
+        """Hand a returned connection to the exchange that has waited longest."""
         waiting = next((each for each in self._waiting if not each.done()), None)
         if waiting is not None and (taken := self.take()) is not None:
             waiting.set_result(taken)

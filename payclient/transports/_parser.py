@@ -55,7 +55,7 @@ class KnownHead:
     headers: Mapping[str, str]
     raw_headers: Sequence[tuple[bytes, bytes]]
     variables: Sequence[tuple[str, int]]
-    """Name, and position among all headers, of those whose digits may differ."""
+    """Name and position of the headers whose digits may differ."""
     pattern: re.Pattern[bytes]
     """Has a group for each of them, and one for the body."""
 

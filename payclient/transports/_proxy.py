@@ -18,7 +18,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @frozen
 class Origin:
-    """Where requests go: those with the same origin share connections."""
+    """Where requests go. Requests to the same origin share connections."""
 
     scheme: str
     host: str

@@ -185,7 +185,7 @@ class Capacity:
         return max(self._min_rate, self.w_max * (1 + growth**3))
 
     def needed(self, now: float, place: int = 0) -> float:
-        """Return the seconds to the answer of the one with *place* others before him, as far as they were measured."""
+        """Return the seconds to the answer of a caller with *place* others before it, as far as they were measured."""
         if self._accepted_at == -math.inf:
             return 0.0
         # A row of refusals may end with the next attempt, so its rate does not predict the later ones.

@@ -1,10 +1,10 @@
 """
 The queue of attempts: their order and their times. `Capacity` learns the number in flight and the rate.
 
-1.  Awaited lookups go before the rows of streams, and those before polls, but after eight grants to others one of those
-    behind is next. Rows and polls are first in, first out, and awaited lookups are too, until their queue has stood
-    for fifteen seconds: then the newest is first, because there are more than can be answered. A shorter queue loses
-    none.
+1.  Awaited lookups go before the rows of streams, and rows before polls, but after eight grants to others, the next
+    grant goes to one behind. Rows and polls are first in, first out, and awaited lookups are too, until their queue has
+    stood for fifteen seconds: then the newest is first, because there are more than can be answered. A shorter queue
+    loses none.
 2.  A caller with too little time left for an answer gets no slot while others wait.
 3.  A caller who cannot be answered in time is refused at once: by the place in the queue, a pause, and the rate.
 4.  A pause that the service asks for stops all attempts, is never shortened, and is bounded: then one attempt asks.
@@ -131,7 +131,7 @@ class Limiter:
         return 0.0 if self._loop is None else max(0.0, self.paused_until - self._loop.time())
 
     def earliest_answer(self, place: int = 0) -> float:
-        """Return when a caller with *place* others before him can have an answer, as far as is known."""
+        """Return when a caller with *place* others before it can have an answer, as far as is known."""
         now = self._now()
         needed = max(self.capacity.needed(now, place), place * self._gap + self.capacity.needed(now))
         return max(now, self.paused_until, self._due_at) + needed
@@ -266,7 +266,7 @@ class Limiter:
 
     def _tell_the_last(self) -> None:
         """Reject the last one in the queue if it cannot be answered in time."""
-        # Only one for each new caller: the rate may be low for a moment, and the others may be in time.
+        # Only one for each new caller: the rate may be low just for a moment, and the others still in time.
         if queue := self._queues[Priority.AWAITED]:
             turn = queue[0 if self.is_overloaded else -1]
             if (earliest := self.earliest_answer(len(queue) - 1)) > turn.until:

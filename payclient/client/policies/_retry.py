@@ -121,7 +121,7 @@ class RetryPolicy:
 answer_other_words(RetryPolicy, "__init__")
 
 MAX_PAUSE = 300.0
-"""Seconds of a pause that are believed: then one attempt asks whether it is still meant."""
+"""A longer pause is believed for only this many seconds: then one attempt asks whether it still applies."""
 MAX_OWN_WAIT = 2.0
 """A `Retry-After` of up to this many seconds delays only the refused request."""
 _MAX_UNCOUNTED = 50

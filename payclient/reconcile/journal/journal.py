@@ -317,7 +317,7 @@ class Journal:
         return self._cases(rules).of_earlier()
 
     def settled_without_row(self) -> Iterator[records.ReferenceRecord]:
-        """Yield what earlier statements have of references whose rows do not show it, for the run after this one."""
+        """Yield the settlements in earlier statements that the rows of a reference do not show, for the next run."""
         for reference, data in self._database.read(_WITHOUT_ROW, (self.statement is not None,)):
             known = records.record_from(reference, data)
             if known.settled is not None and known.gone_for < records.MAX_GONE_FOR:
@@ -368,9 +368,9 @@ _ANSWERS_PER_STEP = 1_000
 class Reuse:
     """The answers of the previous run that stand, and the age of the oldest at the start of this run."""
 
-    # Only of rows that matched then and match now, with a status that the rules list as final, and whose ledger row is
-    # the same. All others are looked up. The age counts from the answer, and stays when it is reused again. A reused
-    # answer confirms nothing in this run: it is not a probe, and no difference rests on it.
+    # Only for rows that matched then and match now, with a final status by the rules, and an unchanged ledger row. All
+    # others are looked up. The age counts from the answer, and stays when it is reused again. A reused answer confirms
+    # nothing in this run: it is not a probe, and no difference rests on it.
 
     max_age: timedelta
     answers: Callable[[], Iterator[tuple[Sequence[Entry], Observation]]]  # rows that matched, with their entries

@@ -57,7 +57,7 @@ def of(table: str, columns: str) -> str:
 
 
 def insertion(table: str, columns: int) -> str:
-    """Return the statement that stores a row with its checksum instead of one with the same key."""
+    """Return the statement that stores a row with its checksum, and replaces a row with the same key."""
     return f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * (columns + 1))})"
 
 
@@ -198,7 +198,7 @@ _of_entry, _of_transaction = attrgetter(*ENTRY_COLUMNS), attrgetter(*_OF_TRANSAC
 
 
 def how_different(stored: Entry | RejectedEntry, entry: Entry | RejectedEntry) -> str:
-    """Name the fields of a ledger row that differ. Not their values, which may be confidential."""
+    """Name the fields of a ledger row that differ. Without their values: these may be confidential."""
     if type(stored) is not type(entry):
         return f"the row was {'rejected' if isinstance(stored, RejectedEntry) else 'usable'}, and is not now"
     names = [each.name for each in fields(type(entry)) if getattr(stored, each.name) != getattr(entry, each.name)]
@@ -302,7 +302,7 @@ class Database:
         execute("COMMIT")
         _check(self.connection, self.path)
         execute("PRAGMA wal_autocheckpoint = 0")  # `commit` does it, and empties the log
-        execute("PRAGMA journal_mode = WAL")  # only now, because it stays with the file, which may be a stranger's
+        execute("PRAGMA journal_mode = WAL")  # only now: it stays with the file, which may be a stranger's
         execute("PRAGMA synchronous = NORMAL")
 
     def read(self, query: str, parameters: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:

@@ -66,7 +66,7 @@ _SPELLINGS = {each.name: (re.compile(each.spelling[0]), each.spelling[1]) for ea
 
 
 def folded(text: str, field: str) -> str:
-    """Return *text* so that it equals all texts that are the same in *field*."""
+    """Return the normal form of *text* in *field*: equal for all texts that mean the same."""
     pattern, instead = _SPELLINGS[field]
     return pattern.sub(instead, normalize("NFKC", text).casefold()).strip()
 
@@ -206,7 +206,7 @@ _OF_STATUS = ("", _STATE, PatternKind.STATUS)
 
 class Code(Described):
     """
-    The stable name of a finding. Of findings that are equally severe, the one named first here leads.
+    The stable name of a finding. Of equally severe findings, the first in this list leads.
 
     Attributes:
         severity: Severity of such a finding, unless it has its own.

@@ -65,7 +65,7 @@ class ResolvedBy(StrEnum):
 
 
 def as_list(texts: Iterable[str]) -> str:
-    """Return *texts* as one line, which `read_list` reads. One with a comma is in quotes."""
+    """Return *texts* as one line, for `read_list`. One with a comma is in quotes."""
     return ", ".join('"' + each.replace('"', '""') + '"' if {*each} & {*',"'} else each for each in texts)
 
 
@@ -96,7 +96,7 @@ class History:
         state: Its change since the previous run.
         first_seen: When the first run that had it looked it up, in UTC. None if unknown.
         first_run: The name of that run: of its folder.
-        age_days: Days from then to the answer of this run, as a calendar in UTC counts them.
+        age_days: Days from then to the answer of this run, by the calendar in UTC.
     """
 
     state: BreakState
@@ -125,7 +125,7 @@ class Finding:
         severity: The severity of its code if not given.
         waived: Why it does not count, such as `within the tolerance of 500 below`. Safe to print, empty if it counts.
         is_accepted: Whether a person accepted it, and no rule waives it.
-        history: Its age, in a run that has a previous one. None if it is not a break.
+        history: Its age, if there was a previous run. None if it is not a break.
         leakage: Money lost, for `short_received` and `fee_off_schedule`. Negative for a fee below its schedule.
         at_stake: The money that depends on it, in a row of a report: the leakage, the difference of its two numbers,
             the amounts of all rows of the reference but the smallest, or else the largest amount of the row. None if

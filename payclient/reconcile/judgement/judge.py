@@ -158,12 +158,11 @@ class Case:
         rows: The number of ledger rows with this reference.
         duplicated: The sum of their amounts without the smallest. None if the ledger lacks amounts.
         is_repeat: A row before this one has the same reference.
-        paid_with: Other references that are paid under the same merchant_reff. The first few.
+        paid_with: Other references paid under the same merchant_reff. The first few.
         stands: It is the smallest of the payments under this merchant_reff, so the others are at stake.
         other_found: The number of other references found in the same run.
         ended_by: The failure that ended the run early. None when it did not.
-        parts: The lines of one payment, which are summed. Empty if each row is for itself. The entry is the
-            first.
+        parts: The lines of one payment, to be summed. Empty if each row is for itself. The entry is the first.
         apart: Reason for not summing the rows with this reference. Empty if they are summed, or never are.
         earlier: The record of the previous run about the reference. None without a previous run.
         carried_from: The run that listed it last, for a row that the ledger does not list any more. Empty otherwise.

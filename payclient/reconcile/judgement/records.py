@@ -87,7 +87,7 @@ MAX_GONE_FOR = 400
 
 
 def breaks_of(rows: Sequence[Row], *, run: str, remembered: Iterable[BreakRecord] = ()) -> dict[Code, BreakRecord]:
-    """Return the breaks of one reference, from all its *rows* in any order and those *remembered* of earlier runs."""
+    """Return the breaks of one reference, from all its *rows* in any order, and the records *remembered* before."""
     breaks = {each.code: each for each in remembered}
     found: dict[Code, list[Finding]] = {}
     for finding in (each for row in rows if row.bucket is Bucket.BREAK for each in row.findings if each.is_decisive):

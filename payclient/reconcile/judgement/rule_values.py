@@ -422,8 +422,8 @@ class Lines:
     Several ledger rows with one reference.
 
     Attributes:
-        of_one_reference: `duplicate` if they are mistakes: each is a break. `sum` if they are lines of one payment,
-            which are summed before they are compared.
+        of_one_reference: `duplicate` if they are mistakes: each is a break. `sum` if they are lines of one payment:
+            they are summed, then compared.
         kind: Words for charges, refunds and fees. None if all are charges. Needs `sum`.
     """
 

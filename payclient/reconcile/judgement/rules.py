@@ -359,7 +359,7 @@ class Rules:
         return None if word is None else self._meanings.get(normalise(word))
 
     def fold(self, text: str, name: str) -> str:
-        """Return a *text* of the ledger so that it equals all texts of the service that are the same in a field."""
+        """Return the normal form of a ledger's *text* in a field: equal to a service's text that means the same."""
         plain_text = folded(text, name)
         method = self.methods.get(plain_text) if name == "payment_method" else None
         return plain_text if method is None else folded(method, name)
@@ -419,7 +419,7 @@ class Rules:
 
     @property
     def judging(self) -> str:
-        """The rules that affect judgement, not those on how the ledger is read, as one line of JSON."""
+        """The rules that affect judgement, without the reading of the ledger, as one line of JSON."""
         judging = {name: value for name, value in rules_as_json(self).items() if name not in _NOT_JUDGING}
         return json.dumps(judging, sort_keys=True, separators=(",", ":"))
 

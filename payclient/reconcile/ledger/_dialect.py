@@ -1,8 +1,8 @@
 """
 Declared notation of a ledger: nothing of this is ever guessed.
 
-Times are read with the letters of `strftime`, or as ISO 8601 has them. Not with `strptime`, which knows the names of
-months in the language of the process, takes digits of other scripts, and reads `%y` and missing parts as it likes.
+Times are in the notation of `strftime`, or in ISO 8601. Not with `strptime`, which knows the names of months in the
+language of the process, takes digits of other scripts, and reads `%y` and missing parts as it likes.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ _ENCODINGS = (
     *(f"iso8859-{number}" for number in (*range(1, 12), *range(13, 17))),
     *("gbk", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr"),
 )
-"""As `codecs` spells them, which knows others as another name of one of these, such as `iso-8859-1` and `cp936`."""
+"""In the spelling of `codecs`. It knows other names for them, such as `iso-8859-1` and `cp936`."""
 _IN_SYMBOL = frozenset({"Sc", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me"})
 """Categories of the characters of a currency symbol, such as `Rp`, `US$`, `S/` and `₨`."""
 _MAX_MINOR_UNITS = 4
@@ -266,7 +266,7 @@ class Dialect:
         date_format: How times are written as text, in the letters of `strftime`. Each cell fits exactly one.
         null: Texts that mean an empty cell, such as `NULL`.
         allow_references: References that would be taken for an empty cell otherwise, such as `NA` and `0`.
-        debit_columns: Columns whose amounts count as below zero, by field, next to a column with those above zero. In
+        debit_columns: Columns whose amounts count as below zero, by field, next to a column with amounts above zero. In
             each row one of the two is empty.
         fees_below_zero: Whether fees are written below zero, as deductions from the amount.
         skip_totals: Whether totals rows are left out, and not rejected.

@@ -54,7 +54,7 @@ def is_totals_text(text: str) -> bool:
 
 
 class Totals:
-    """Keeps the sums of the rows above, to recognise a row that has one."""
+    """Keeps the sums of the rows above, to recognise a totals row."""
 
     def __init__(self, dialect: Dialect = PLAIN) -> None:
         self._parts = [[0, 0], [0, 0]]
@@ -232,7 +232,7 @@ class Scope:
 
 
 _EMPTY, _FILLED, _OTHERS = "(empty)", "(filled)", "(others)"
-"""Counted among the words: the cells without one, and those with texts that are not shown."""
+"""Counted among the words: empty cells, and cells whose texts are not shown."""
 _MAX_WORDS = 10
 _MAX_KEYS = 1000
 _SAMPLE = 10
@@ -244,7 +244,7 @@ _MIN_SUM = 1000
 _LABEL = re.compile(r"\A([^\W\d_]*)\d+([^\W\d_]*)\Z|[^\W_]*\d[^\W_]*")
 """A part with a digit, such as the number of an invoice. If it is the whole, only its digits are."""
 _ZEROS = dict.fromkeys(map(ord, "123456789"), "0")
-"""Turns texts that differ in their digits alone into one, whose shape is remembered."""
+"""Turns texts that differ only in their digits into one shape."""
 _NAME = re.compile(r"(?=.*\d).{4,}")
 """A text that occurs once names its row, rather than describing it."""
 _CODE = re.compile(r"0\d+|\d{13,}")
@@ -287,7 +287,7 @@ class Evidence:
     def __init__(self, name: str, reader: MoneyReader) -> None:
         self.name, self._reader = name, reader
         self.counts: dict[Any, int] = {}
-        """Cells that were not looked at yet, each different one once."""
+        """Cells still to be examined, without repetitions."""
         self._filled = self._times = self._greatest = self._last = 0
         self._years = Counter[int]()
         self._sum: int | None = 0
@@ -355,7 +355,7 @@ class Evidence:
 
     @property
     def _are_codes(self) -> bool:
-        """Whether its numbers are few and rows share them, on average, as they do account numbers. 0 does not count."""
+        """Whether its numbers are few and repeated, like account numbers: codes, not amounts. 0 does not count."""
         numbers = {word: rows for word, rows in self.words.items() if re.search("[1-9]", word)}
         is_like_code = len({*map(len, numbers)}) == 1 and len(numbers) <= _MAX_REPEATED
         return (len(numbers) <= _MAX_WORDS or is_like_code) and sum(numbers.values()) >= 2 * len(numbers)

@@ -223,7 +223,7 @@ class Ledger:
 
     @property
     def totals_amount(self) -> int:
-        """Sum of the amounts on rejected totals rows so far, which are in the other rows already."""
+        """Sum of the amounts on rejected totals rows so far. The other rows already contain them."""
         return self._scope.totals_amount
 
     @property

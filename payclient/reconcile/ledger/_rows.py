@@ -1,4 +1,4 @@
-"""The entries of a ledger, and how the cells of one row become one, in all formats."""
+"""The entries of a ledger, read from the cells of a row, in all formats."""
 
 from __future__ import annotations
 
@@ -492,7 +492,7 @@ def _with_header(
 
 
 def _by_shape(rows: Sequence[tuple[int, Sequence[str]]]) -> tuple[int, Sequence[str]] | None:
-    """Return the first row of words that is as wide as the widest one, or nearly."""
+    """Return the first row of words that is about as wide as the widest row."""
     filled = [(line, [name for name in map(str.strip, names) if name]) for line, names in rows]
     most = max(len(names) for _, names in filled)
     for width in (most, most - 1):

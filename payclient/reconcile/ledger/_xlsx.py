@@ -274,7 +274,7 @@ class _Workbook:
         yield b""
 
     def elements(self, part: str, *names: str, max_bytes: int = _MAX_OTHER_BYTES) -> Iterator[Element]:
-        """Yield each element with one of these *names* in the namespace of the first one. No other element is kept."""
+        """Yield each element with one of these *names*, in the namespace of the first."""
         builder, parser = TreeBuilder(), expat.ParserCreate(namespace_separator="}")
         top = builder.start("", {})
         parser.StartElementHandler, parser.EndElementHandler = builder.start, builder.end
@@ -454,7 +454,7 @@ class _SheetReader:
         return cells
 
     def _value(self, cell: Element, place: int, value: str, formula: str, inline: str) -> Any:
-        """Return the value of a cell, whose parts have these names. None when it is empty."""
+        """Return the value of a cell, from the parts with these names. None when it is empty."""
         parts = {part.tag: part for part in cell}
         if len(parts) < len(cell):
             raise ValueError("a cell has a part twice")
@@ -483,7 +483,7 @@ class _SheetReader:
         number = float(text)
         if isinstance(style, str):
             try:
-                # To the millisecond, which is the precision of such a number.
+                # To the millisecond, the precision of such a number.
                 time = self._book.epoch + timedelta(milliseconds=round(number * 86_400_000))
             except (OverflowError, ValueError):
                 return Unreadable(f"{quote(text)} is not the number of a day")

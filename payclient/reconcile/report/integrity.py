@@ -150,7 +150,7 @@ class DecisionLog:
 
     @property
     def head(self) -> dict[str, Any] | None:
-        """The number of lines and the checksum of the last one, which a manifest has. None without decisions."""
+        """The number of lines and the checksum of the last one, for the manifest. None without decisions."""
         return {"lines": len(self.checksums), "sha256": self.checksums[-1]} if self.checksums else None
 
     @property
@@ -190,7 +190,7 @@ def _write(folder: Path, name: str, content: bytes) -> None:
 
 
 def earlier_decisions(folder: Path) -> tuple[Decision, ...]:
-    """Return the decisions in *folder* that were taken for other runs, and so count in this one."""
+    """Return the decisions in *folder* that were taken for other runs: these count in this one."""
     run = _in_manifest(folder, "run")
     return tuple(each for each in read_log(folder).decisions if each.run != run)
 

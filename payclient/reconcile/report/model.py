@@ -647,7 +647,7 @@ class Output:
         name: Of the file.
         position: Among the files that the page lists, from 1. 0 for the page itself.
         holds: Its purpose, on the page.
-        begin: The function that begins it, with its module, which is next to this one.
+        begin: The function that begins it, with its module in this package.
         extra: The extra that the module needs.
         needs: `previous` or `statement` for a file that is written only with it.
     """

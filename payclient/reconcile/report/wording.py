@@ -118,7 +118,7 @@ _TO_REVIEW = {
 
 
 def at_stake_sentence(found: summary.OpenFindings) -> str:
-    """Return the open findings, the ones of more than 30 days, and the ones that count the same money twice."""
+    """Return the open findings, those older than 30 days, and those that count the same money twice."""
     old = f"; {found.old.count:,} of them for more than 30 days, with {found.old.amount:,}" if found.old.count else ""
     once = ""
     if found.payments != found.closing:
@@ -357,7 +357,7 @@ def _(value: PreviousRun) -> str:
 
 
 def origin_sentence(previous: PreviousRun) -> str:
-    """Return the names and checksums of a run, which tie the opening balance of the next one to it."""
+    """Return the names and checksums of a run. They tie the opening balance of the next run to it."""
     return (
         f"of the run {previous.run or 'without a name'} in {quote(previous.folder)}; SHA-256 of its manifest "
         f"{previous.manifest_sha256 or 'not recorded'}, of its rows {previous.rows_sha256 or 'not recorded'}"
