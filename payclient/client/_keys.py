@@ -44,8 +44,7 @@ class Keys:
         self.version = 0
         self.fingerprint: str = ""  # the current key's. Empty before the source was asked
         self._current: ApiKey | None = None
-        self._source = source
-        self.has_source: bool = source is not None
+        self.source = source
         self._call: _Call | None = None
         self.authorization: Callable[[], str] = str  # requests wait for the key
         self.redact: Callable[[str], str] = str
@@ -54,8 +53,8 @@ class Keys:
 
     async def renew(self, known_version: int) -> bool:
         # Lookups that ask at the same time share one call of the source, and its failure.
-        if self._source is not None and self.version == known_version:
-            call = self._call = self._call or self._start(self._source)
+        if self.source is not None and self.version == known_version:
+            call = self._call = self._call or self._start(self.source)
             call.waiters += 1
             try:
                 await asyncio.wait([call.task])

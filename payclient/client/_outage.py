@@ -164,6 +164,10 @@ class _Row:
     lasted: float = math.inf  # seconds to the beginning of the outage
 
 
+def _is_enough(attempts: int, references: Collection[str]) -> bool:
+    return attempts >= (_ATTEMPTS if len(references) >= _REFERENCES else _ATTEMPTS_OF_ONE)
+
+
 class Outage:
     """The evidence about the service from one client's attempts, and its lookups that may be rejected."""
 
@@ -291,7 +295,7 @@ class Outage:
         row, slowest = self._row, _SLOWER * self.references.slowest
         gap = max(slowest, _SLOWER * self._longest_gap)
         attempts, references, since = row.length, {*row.references}, row.since
-        if self._is_enough(attempts, references):
+        if _is_enough(attempts, references):
             if row.left:  # silence is observed only while an attempt is in flight
                 due_at = since + max(_MIN_ALLOWED, gap)
                 return due_at if self._in_flight or self._ended_at >= due_at else math.inf
@@ -301,13 +305,9 @@ class Outage:
             if self._is_evidence(reference):
                 attempts, since = attempts + 1, min(since, began)
                 references.add(reference)
-                if self._is_enough(attempts, references):
+                if _is_enough(attempts, references):
                     return max(max(since, self.answered_at) + allowed, began + max(_MIN_FAILING, slowest))
         return math.inf
-
-    @staticmethod
-    def _is_enough(attempts: int, references: Collection[str]) -> bool:
-        return attempts >= (_ATTEMPTS if len(references) >= _REFERENCES else _ATTEMPTS_OF_ONE)
 
     def fire(self) -> None:
         """Begin the outage if it is due, and reject the lookups whose time is over."""

@@ -225,7 +225,7 @@ class Session:
             self._check_open()  # an unconfirmed refusal is not a result, and a closed client cannot confirm it
             lookup.needs_fresh_connection, lookup.unconfirmed = True, (error, lookup.is_fresh)
             return 0.0
-        if isinstance(error, errors.AuthenticationError) and self._keys.has_source and not lookup.declined_version:
+        if isinstance(error, errors.AuthenticationError) and self._keys.source and not lookup.declined_version:
             self._check_open()  # there may be a newer key, and no source is asked any more
             lookup.declined_version, lookup.key_error = lookup.key_version, error
             return 0.0

@@ -257,7 +257,8 @@ def _clean(text: str, length: int, redact: Callable[[str], str]) -> str:
     shown = redact(text[:window])
     if len(text) > window:  # the end may be a part of the key too short to be redacted
         shown = shown[:-_MAX_PARTIAL]
-    shown = " ".join("".join(c if c.isprintable() else " " for c in shown).split())
+    spaced = shown if shown.isprintable() else "".join(c if c.isprintable() else " " for c in shown)
+    shown = " ".join(spaced.split())
     return shown if len(shown) <= length else shown[: length - 1] + "…"
 
 
