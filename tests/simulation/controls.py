@@ -153,7 +153,7 @@ CONTROLS = (
             "self.limiter.release(", "signal is not Signal.SILENT and self.limiter.release("),
     Control("a slot that was granted and cancelled is given back", _WAIT, "self._in_flight -= 1", "pass"),
     Control("who leaves the queue lets the next one in", _WAIT,
-            "self._grant_due()\n    if isinstance(", "pass\n    if isinstance("),
+            "same tick\n            self._grant_due()", "same tick"),
     Control("a lookup that has left the queue is granted no slot", "client.policies._limiter:Limiter._grant_due",
             "if not turn.future.done():", "if True:"),
     Control("slots are bounded by the limit", "client.policies._limiter:Limiter._opens_at",

@@ -44,15 +44,15 @@ RULES = {
         ("A redirect, or a 404 of another program", "error", "client/test_deferral:test_row_elsewhere"),
     ),
     "client/policies/_capacity": (
-        ("There is no rate until", "", "client/policies/test_capacity:test_growth_is_cubic"),
+        ("The rate is unlimited", "", "client/policies/test_capacity:test_growth_is_cubic"),
         ("One cut per congestion event", "limiter", "client/test_limiter_laws:test_any_schedule"),
         ("Each refusal in a row halves the rate", "", "client/policies/test_capacity:test_limit_per_minute"),
-        ("A refusal of an attempt with more others", "", "client/policies/test_capacity:test_cases"),
+        ("If an attempt is refused with more others", "", "client/policies/test_capacity:test_cases"),
         ("Slow start: at the start", "growth", "client/policies/test_capacity:test_cases"),
         ("Some failures of the service are normal", "", "client/policies/test_capacity:test_cases"),
         ("Some services refuse a share", "", "client/test_goodput:test_refused_at_any_rate"),
         ("Workers that share a key", "", "client/policies/test_capacity:test_workers_grow_slowly"),
-        ("After half a minute without", "", "client/test_early_rejections:test_slow_an_hour_ago"),
+        ("Half a minute without an attempt", "", "client/test_early_rejections:test_slow_an_hour_ago"),
     ),
     "client/policies/_limiter": (
         ("Awaited lookups go before", "", "client/policies/test_limiter:test_newest_first_in_a_standing_queue"),

@@ -20,10 +20,7 @@ import random
 from bisect import bisect_left, insort
 from collections.abc import Callable
 from enum import IntEnum
-from operator import attrgetter
-from typing import TypeAlias
-
-from attrs import define
+from typing import NamedTuple, TypeAlias
 
 from payclient._shared.escape import plural
 from payclient.client.policies._capacity import Capacity, Ticket
@@ -50,17 +47,14 @@ class Priority(IntEnum):
     POLL = 2
 
 
-@define(eq=False, repr=False)
-class _Turn:
-    """A place in a queue. The highest key is next."""
+class _Turn(NamedTuple):
+    """A place in a queue. The lowest is first."""
 
-    key: tuple[float, int]
+    began_at: float
+    number: int
     priority: Priority
     until: float  # when an answer is of no use any more
     future: asyncio.Future[_Answer]
-
-
-_key = attrgetter("key")
 
 
 class Limiter:
@@ -138,8 +132,6 @@ class Limiter:
 
     def acquire_now(self, priority: Priority = Priority.AWAITED) -> Ticket | None:
         """Return a ticket if the next attempt may start at once, or None."""
-        if self._closed is not None:
-            raise self._closed()
         now = self._now()
         if any(self._queues[: priority + 1]) or self._opens_at(now) > now:
             return None
@@ -168,28 +160,27 @@ class Limiter:
     ) -> Ticket:
         """Return a ticket when the next attempt may start, whose answer is of use *until* a time."""
         self._numbers += 1
-        key = (began_at if priority is Priority.AWAITED else 0.0, self._numbers)
-        turn = _Turn(key, priority, until, asyncio.get_running_loop().create_future())
+        future: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()
+        turn = _Turn(began_at if priority is Priority.AWAITED else 0.0, self._numbers, priority, until, future)
         queue = self._queues[priority]
         if priority is Priority.AWAITED and not queue:
             self._queued_since = self._now()
-        insort(queue, turn, key=_key)
-        is_answered = False
+        insort(queue, turn)
+        answer: _Answer | None = None
         try:
             self._grant_due()
             if not is_again:  # a repeated attempt is counted already
                 self._tell_the_last()
-            granted = await turn.future
-            is_answered = True
+            answer = await future
+            if isinstance(answer, Ticket):
+                return answer
+            raise answer
         finally:
-            if not is_answered:  # cancelled, or closed as the garbage collector closes a coroutine
+            if answer is None:  # cancelled, or closed as the garbage collector closes a coroutine
                 self._remove(turn)
-                if turn.future.done() and not turn.future.cancelled() and isinstance(turn.future.result(), Ticket):
+                if future.done() and not future.cancelled() and isinstance(future.result(), Ticket):
                     self._in_flight -= 1  # granted and cancelled in the same tick
                 self._grant_due()
-        if isinstance(granted, Ticket):
-            return granted
-        raise granted
 
     def release(
         self, ticket: Ticket, signal: Signal, *, pause: float = 0.0, now: float | None = None, is_late: bool = False
@@ -241,6 +232,8 @@ class Limiter:
 
     def _opens_at(self, now: float) -> float:
         """Return the time of the next grant if no slot is released before. `inf` if only a release allows one."""
+        if self._closed is not None:
+            raise self._closed()
         paced_at = self.capacity.opens_at(now)  # after an idle time this lowers the limit
         if (self._probing and self.in_flight >= self._max) or self._in_flight >= self.capacity.limit(now):
             return math.inf
@@ -276,8 +269,8 @@ class Limiter:
 
     def _remove(self, turn: _Turn) -> None:
         queue = self._queues[turn.priority]
-        place = bisect_left(queue, turn.key, key=_key)
-        if place < len(queue) and queue[place] is turn:
+        place = bisect_left(queue, turn)
+        if queue[place : place + 1] == [turn]:
             del queue[place]
 
     def overloaded(self, earliest: float) -> OverloadedError:
@@ -316,8 +309,6 @@ class Limiter:
 
     def _judge(self, turn: _Turn) -> _Answer | None:
         """Grant a slot, refuse it, or set a timer for the time of the next."""
-        if self._closed is not None:
-            raise self._closed()
         now = self._now()
         if (opens_at := self._opens_at(now)) > now:
             self._set_timer(opens_at)
@@ -325,7 +316,7 @@ class Limiter:
         # The last one is sent, or the client would never find out that answers have become faster. But if he waited for
         # a low rate, the next would wait as long for nothing: the slot is kept for a lookup that has just arrived.
         needed = _ROUND_TRIPS * self.capacity.needed(now)
-        could_wait = turn.until - turn.key[0] - needed
+        could_wait = turn.until - turn.began_at - needed
         is_kept = 0 < could_wait < 1 / self.capacity.rate(now)
         if turn.until < now + needed and (is_kept or self.waiting > 1):
             return self.overloaded(self.earliest_answer(0))
