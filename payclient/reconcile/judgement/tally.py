@@ -142,7 +142,7 @@ class Tally:
     # Keys are attributes of the result that they go to.
     _counts: Counter[str] = field(init=False, factory=Counter)
     _of_lines: Counter[str] = field(init=False, factory=Counter)
-    _not_compared: dict[str, Any] = field(init=False, factory=Counter)
+    _not_compared: dict[str, Any] = field(init=False, factory=Counter[str])
     _without_amount: int = field(init=False, default=0)
     _origins: Counter[Origin] = field(init=False, factory=Counter)
     _carried: Counter[Bucket] = field(init=False, factory=Counter)
