@@ -90,7 +90,7 @@ _HAS_NUMBER = re.compile("[1-9]").search
 
 class CellProblem(ValueError):  # noqa: N818  it is a finding about the data. A rejected entry is built from it
     """
-    A cell cannot be read. The text has the value found and the form needed.
+    A cell cannot be read. The text has the value found and the form needed. It also stands for such a cell in a row.
 
     Attributes:
         kind: The text without its values: the same for cells with the same problem.
@@ -109,13 +109,6 @@ class CellProblem(ValueError):  # noqa: N818  it is a finding about the data. A 
     def message(self) -> str:
         """The text without the remedies."""
         return str(self.args[0])
-
-
-@frozen
-class Unreadable:
-    """A cell without a usable value. *reason* is for the rejected row."""
-
-    reason: str
 
 
 def read_code(cell: Any) -> str | None:
@@ -165,8 +158,8 @@ def _only_text(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    if isinstance(value, Unreadable):
-        raise CellProblem("{}", value.reason)
+    if isinstance(value, CellProblem):
+        raise CellProblem("{}", value)
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     if isinstance(value, bytes):

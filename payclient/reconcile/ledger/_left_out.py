@@ -310,7 +310,7 @@ class Evidence:
     def look(self) -> None:
         """Look at the cells that wait."""
         for cell, rows in self.counts.items():
-            text = "" if cell is None else cell.reason if isinstance(cell, _columns.Unreadable) else str(cell)
+            text = "" if cell is None else str(cell)
             text = text.removesuffix(".0").strip(_columns.BLANK)
             if text:
                 self._filled += rows

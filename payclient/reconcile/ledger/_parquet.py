@@ -13,7 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from payclient._shared.escape import escape_unprintable
-from payclient.reconcile.ledger._columns import Finder, LedgerError, Unreadable
+from payclient.reconcile.ledger._columns import CellProblem, Finder, LedgerError
 from payclient.reconcile.ledger._left_out import Scope
 from payclient.reconcile.ledger._rows import NO_COLUMNS, Entry, RejectedEntry, RowReader
 
@@ -63,7 +63,7 @@ def _batches(parquet: Any, names: list[str], header: tuple[str, ...]) -> Iterato
 
 
 def column_values(column: Any) -> list[Any]:
-    """Return the values of *column*, an Arrow array. A value that Python cannot represent becomes `Unreadable`."""
+    """Return the values of *column*, an Arrow array. A value that Python cannot represent becomes a `CellProblem`."""
     if _arrow.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = column.cast(_arrow.timestamp("us", column.type.tz), safe=False)  # Python lacks nanoseconds
     try:
@@ -80,4 +80,4 @@ def _value(scalar: Any) -> Any:
     try:
         return scalar.as_py()
     except _UNREADABLE as error:
-        return Unreadable(f"cannot be read ({type(error).__name__})")
+        return CellProblem(f"cannot be read ({type(error).__name__})")

@@ -38,7 +38,7 @@ from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient._shared.remedy import Remedy, Way
 from payclient.reconcile._fields import KINDS
 from payclient.reconcile.ledger import _columns
-from payclient.reconcile.ledger._columns import CellProblem, Finder, LedgerError, Unreadable
+from payclient.reconcile.ledger._columns import CellProblem, Finder, LedgerError
 from payclient.reconcile.ledger._left_out import HAS_DIGIT, Scope, UnreadSheet
 from payclient.reconcile.ledger._rows import Entry, RejectedEntry, RowReader, read_header
 
@@ -107,14 +107,14 @@ class NumberFormat:
         self._known: dict[int, str] = {}
         """The currency next to each number of a sign, or nothing, if the format shows no more than that."""
 
-    def of_text(self, text: str) -> str | Unreadable:
+    def of_text(self, text: str) -> str | CellProblem:
         """Return *text* if the format shows it as it is."""
         part = self._of_text
         if part is None or (part.digits == "@" and not f"{part.before}{part.behind}".strip()):
             return text
         return self._other(quote(text), f"{part.before}{text * ('@' in part.digits)}{part.behind}")
 
-    def of_number(self, number: float) -> tuple[float | str | Unreadable, str]:
+    def of_number(self, number: float) -> tuple[float | str | CellProblem, str]:
         """Return *number*, or a text if the format shows credit or debit, and the currency next to it."""
         sign = (number > 0) - (number < 0)
         if (known := self._known.get(sign)) is not None:
@@ -146,10 +146,11 @@ class NumberFormat:
             return (parts[1], False) if parts[1:] else (parts[0], True)
         return parts[2] if not number and parts[2:] else parts[0], False
 
-    def _other(self, held: str, shown: str | None) -> Unreadable:
+    def _other(self, held: str, shown: str | None) -> CellProblem:
         what = "another number" if shown is None else quote(shown.strip()) if shown.strip() else "nothing"
         how = "give the column the format General, and write in the cell what it shows"
-        return Unreadable(f"the cell contains {held} and shows {what}, by its number format {quote(self._code)}; {how}")
+        message = f"the cell contains {{}} and shows {{}}, by its number format {{}}; {how}"
+        return CellProblem(message, held, what, quote(self._code))
 
 
 _MIB = 1 << 20
@@ -160,7 +161,7 @@ _MAX_COLUMNS = 16_384
 _MAX_SHEETS = 3
 """Maximum of proposed sheets."""
 _MAX_WHOLE = 10**15  # a spreadsheet does not keep further digits
-_NO_RESULT = Unreadable("is a formula without a stored result: open the file in a spreadsheet program and save it")
+_NO_RESULT = CellProblem("is a formula without a stored result: open the file in a spreadsheet program and save it")
 
 _TIME_FORMATS = frozenset({*range(18, 23), *range(32, 36), *range(45, 48), *range(55, 57)})
 _DAY_FORMATS = frozenset({*range(14, 18), *range(27, 37), *range(50, 59)}) - _TIME_FORMATS
@@ -364,7 +365,7 @@ def _count_rows(book: _Workbook, part: str) -> int:
     return header + sum(1 for _ in rows)
 
 
-FORMULA = Unreadable("is a formula")
+FORMULA = CellProblem("is a formula")
 """Value of a cell with a formula in `read_cells`, regardless of its result."""
 
 
@@ -388,7 +389,7 @@ def _choose(book: _Workbook, name: str | None) -> str:
 
 def _names(cells: Mapping[int, Any]) -> tuple[str, ...]:
     values = map(cells.get, range(max(cells, default=-1) + 1))
-    return tuple("" if value is None or isinstance(value, Unreadable) else str(value) for value in values)
+    return tuple("" if value is None or isinstance(value, CellProblem) else str(value) for value in values)
 
 
 def _entries(
@@ -416,7 +417,7 @@ class _SheetReader:
     """Reads the rows of a sheet. A cell with a formula is *formula*, or else its stored result."""
 
     _book: _Workbook
-    _formula: Unreadable | None = None
+    _formula: CellProblem | None = None
     currencies: dict[int, dict[str, str]] = field(factory=dict)
     """The currencies that formats show in each column, with their first spelling."""
     marks: list[str] = field(factory=list)
@@ -474,7 +475,7 @@ class _SheetReader:
         elif kind in ("str", "d"):
             text = _unescape(text)
         elif kind == "e":
-            return Unreadable(f"{quote(text)} is an error of the spreadsheet")
+            return CellProblem("{} is an error of the spreadsheet", quote(text))
         else:
             return text == "1" if kind == "b" else self._number(text, style, place)
         return style.of_text(text) if text and isinstance(style, NumberFormat) else text
@@ -486,7 +487,7 @@ class _SheetReader:
                 # To the millisecond, the precision of such a number.
                 time = self._book.epoch + timedelta(milliseconds=round(number * 86_400_000))
             except (OverflowError, ValueError):
-                return Unreadable(f"{quote(text)} is not the number of a day")
+                return CellProblem("{} is not the number of a day", quote(text))
             return time.date() if style == "day" and number.is_integer() else time
         value: Any = int(number) if number.is_integer() and abs(number) < _MAX_WHOLE else number
         if style is not None:
