@@ -34,12 +34,6 @@ from payclient.protocol import Environment, Outcome, Transaction, check_referenc
 from payclient.transports import HttpClient, NetworkOptions, Transport, TransportName, make_transport, resolve_network
 
 
-def _user_agent(application: str | None) -> str:
-    from payclient._shared.version import __version__  # noqa: PLC0415  sixteen modules that nothing else needs
-
-    return " ".join(filter(None, (resolve_application(application), f"payclient/{__version__}")))
-
-
 def _kind(options: Options) -> str:
     """Return the options that lookups must have in common to share a request. A deadline is each caller's own."""
     return f"{options.timeout} {options.retry} {id(options.on_attempt)} {id(options.tracing)}"
@@ -156,6 +150,8 @@ class AsyncClient(Shared):
         application: str | None = None,
         **network: Unpack[NetworkOptions],
     ) -> None:
+        from payclient._shared.version import __version__  # noqa: PLC0415  sixteen modules that nothing else needs
+
         is_ours = http_client is None and (transport is None or isinstance(transport, str))
         try:
             refuse_other("AsyncClient", sorted(network.keys() - OPTIONS.keys()), OPTIONS)
@@ -175,7 +171,7 @@ class AsyncClient(Shared):
             transport=make_transport(transport, http_client, network=settings),
             url=self._url,
             keys=self._keys,
-            user_agent=_user_agent(application),
+            user_agent=" ".join(filter(None, (resolve_application(application), f"payclient/{__version__}"))),
             max_concurrency=max_concurrency,
             max_rate=max_rate,
             workers=workers,

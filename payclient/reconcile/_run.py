@@ -15,7 +15,7 @@ from functools import partial
 from inspect import signature
 from typing import TypeAlias, cast
 
-from attrs import define, field, frozen, validators
+from attrs import define, field, frozen, setters, validators
 
 from payclient._shared.checks import is_callback, is_count, is_seconds
 from payclient._shared.escape import plural, quote
@@ -178,7 +178,7 @@ async def _each(entries: Entries) -> AsyncGenerator[Entry | RejectedEntry, None]
             yield entry
 
 
-@define
+@define(on_setattr=setters.NO_OP)  # each row sets some
 class _Reconciler:
     _journal: Journal
     _lookup: LookupFunction

@@ -45,32 +45,29 @@ class TlsSession:
     # relies on messages being small and sent at once.
 
     def __init__(self, context: ssl.SSLContext, host: str) -> None:
-        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.ssl = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.ssl = context.wrap_bio(self.incoming, self.outgoing, server_hostname=host)
         self.is_established = False
-        self.receive: Callable[[bytes | memoryview], object] = self._incoming.write
-        """Takes received bytes."""
-        self.pending: Callable[[], bytes] = self._outgoing.read
         """Returns what TLS itself wants to send."""
 
     def handshake(self) -> bytes:
         with suppress(ssl.SSLWantReadError):
             self.ssl.do_handshake()
             self.is_established = True
-        return self._outgoing.read()
+        return self.outgoing.read()
 
     def encrypted(self, plain: bytes) -> bytes:
         self.ssl.write(plain)
-        return self._outgoing.read()
+        return self.outgoing.read()
 
     def close_notify(self) -> bytes:
         with suppress(ssl.SSLError):  # the peer's close_notify is not waited for
             self.ssl.unwrap()
-        return self._outgoing.read()
+        return self.outgoing.read()
 
     def decrypted(self) -> Iterator[bytes]:
         """Yield the received data as far as its records are complete. `b""` is the peer's close_notify."""
-        while size := self._incoming.pending or self.ssl.pending():
+        while size := self.incoming.pending or self.ssl.pending():
             try:
                 plain = self.ssl.read(size)  # a full record would allocate 16 KiB
             except ssl.SSLWantReadError:
@@ -189,7 +186,7 @@ class Connection(asyncio.BufferedProtocol):
         if tls is None:
             self._feed(data)
         else:
-            tls.receive(data)
+            tls.incoming.write(data)
             self._feed_decrypted(tls)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -220,7 +217,7 @@ class Connection(asyncio.BufferedProtocol):
                     self._feed(plain)
                 else:
                     self.abort()
-            if self._transport is not None and (answer := tls.pending()):  # a renegotiation, or a new key
+            if self._transport is not None and (answer := tls.outgoing.read()):  # a renegotiation, or a new key
                 self._transport.write(answer)
         except ssl.SSLError as error:
             self._fail_tls(error)
@@ -389,13 +386,12 @@ async def _open_tunnel(opened: socket.socket, proxy: Proxy, origin: Origin) -> N
 async def _secure(opened: socket.socket, tls: TlsSession) -> None:
     loop = asyncio.get_running_loop()
     while not tls.is_established:
-        message = tls.handshake()
         with suppress(ConnectionError):  # the reason may have arrived before
-            await loop.sock_sendall(opened, message)
+            await loop.sock_sendall(opened, tls.handshake())
         if not tls.is_established:
             if not (data := await loop.sock_recv(opened, _BUFFER)):
                 raise ConnectionResetError("the connection was closed in the handshake")
-            tls.receive(data)
+            tls.incoming.write(data)
 
 
 def _new_socket(address: tuple[Any, ...]) -> socket.socket:
@@ -520,19 +516,16 @@ class Pool:
             return
         now = connection.idle_since = connection.now()
         self.idle.append(connection)
-        if self._waiting:
-            self._serve()
+        for waiting in self._waiting:
+            if not waiting.done():  # it has waited longest
+                if (taken := self.take()) is not None:
+                    waiting.set_result(taken)
+                break
         while self.idle:
             coldest = self.idle[0]
             if coldest.idle_since >= now - self._keepalive and len(self.connections) <= self._max_wanted:
                 return
             coldest.abort()
-
-    def _serve(self) -> None:
-        """Hand a returned connection to the exchange that has waited longest."""
-        waiting = next((each for each in self._waiting if not each.done()), None)
-        if waiting is not None and (taken := self.take()) is not None:
-            waiting.set_result(taken)
 
     def remove(self, connection: Connection) -> None:
         self.connections.pop(connection, None)

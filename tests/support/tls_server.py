@@ -118,8 +118,8 @@ def established(server):
     client = session()
     message = client.handshake()
     while not client.is_established:
-        client.receive(memoryview(server.answer(message)))
+        client.incoming.write(memoryview(server.answer(message)))
         message = client.handshake()
-    client.receive(memoryview(server.answer(message)))
+    client.incoming.write(memoryview(server.answer(message)))
     assert list(client.decrypted()) == []
     return client

@@ -101,7 +101,7 @@ def test_behind_the_handshake():
     async def usable(behind):
         server, wire = Server(), Wire()
         tls = established(server)
-        tls.receive(server.encrypted(behind) if behind else b"")
+        tls.incoming.write(server.encrypted(behind) if behind else b"")
         connection = Connection(tls=tls)
         connection.connection_made(wire)
         return connection.is_usable, wire.is_open

@@ -12,7 +12,7 @@ def test_round_trip(size):
     """Data of any length arrives unchanged."""
     server = Server()
     client, plain = established(server), bytes(range(256)) * (size // 256) + bytes(size % 256)
-    client.receive(memoryview(server.encrypted(plain)))
+    client.incoming.write(memoryview(server.encrypted(plain)))
     assert b"".join(client.decrypted()) == plain
     assert server.decrypted(client.encrypted(plain[:300])) == plain[:300]
 
@@ -22,7 +22,7 @@ def test_cut_anywhere():
     server = Server()
     client, read = established(server), []
     for byte in server.encrypted(b"one") + server.encrypted(b"two"):
-        client.receive(memoryview(bytes([byte])))
+        client.incoming.write(memoryview(bytes([byte])))
         read += client.decrypted()
     assert b"".join(read) == b"onetwo"
 
@@ -33,7 +33,7 @@ def test_changed_on_the_way():
     client = established(server)
     record = bytearray(server.encrypted(b"amount: 15000"))
     record[-1] ^= 1
-    client.receive(memoryview(record))
+    client.incoming.write(memoryview(record))
     with pytest.raises(ssl.SSLError, match=r"BAD_RECORD_MAC|DECRYPTION_FAILED|RECORD_LAYER_FAILURE"):
         list(client.decrypted())
 
@@ -48,5 +48,5 @@ def test_close_notify():
     last = server.encrypted(b"last words")
     with pytest.raises(ssl.SSLWantReadError):
         server.ssl.unwrap()
-    client.receive(memoryview(last + server.outgoing.read()))
+    client.incoming.write(memoryview(last + server.outgoing.read()))
     assert list(client.decrypted()) == [b"last words", b""]
