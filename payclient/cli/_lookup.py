@@ -10,7 +10,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from shutil import get_terminal_size
@@ -273,18 +273,16 @@ async def doctor(
     checks = [Check("versions", ", ".join(found))]
     status = Exit.USAGE
     if (network := _configuration(connection, checks)) is not None:
-        transport = _Watched(ssl_context=network.ssl_context, proxy=network.proxy)
-        try:
-            client = connection.client(streams, deadline=deadline, transport=transport)
-        except errors.ConfigurationError as error:
-            checks.append(Check("API key", str(error), is_wrong=True))
-        else:
-            checks.append(Check("API key", f"fingerprint {client.key_fingerprint}, from {connection.key_source}"))
-            checks.append(Check("request", f"POST {client.url}"))
-            async with client:
-                status = await _look_up(client, transport, reference, checks)
-        finally:
-            await transport.aclose()
+        async with aclosing(_Watched(ssl_context=network.ssl_context, proxy=network.proxy)) as transport:
+            try:
+                client = connection.client(streams, deadline=deadline, transport=transport)
+            except errors.ConfigurationError as error:
+                checks.append(Check("API key", str(error), is_wrong=True))
+            else:
+                checks.append(Check("API key", f"fingerprint {client.key_fingerprint}, from {connection.key_source}"))
+                checks.append(Check("request", f"POST {client.url}"))
+                async with client:
+                    status = await _look_up(client, transport, reference, checks)
     streams.show([json.dumps(in_json(checks))] if as_json else table(checks))
     return status
 

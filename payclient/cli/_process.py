@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from enum import IntEnum
 from itertools import chain, count
 from pathlib import Path
@@ -262,25 +262,22 @@ def stop_in_order(streams: Streams) -> Generator[asyncio.Event]:
     # The second signal has its usual effect. The task is cancelled if the block takes too long after the first.
     loop, task, stop = asyncio.get_running_loop(), asyncio.current_task(), asyncio.Event()
     before = {number: signal.getsignal(number) for number in _SIGNALS}
-    timers: list[asyncio.TimerHandle] = []
+    stack = ExitStack()
 
     def begin() -> None:
         stop.set()
         streams.warn(f"stopping, but lookups in flight may finish within {_STOP_GRACE:.0f} s (again: stop at once)")
         if task is not None:
-            timers.append(loop.call_later(_STOP_GRACE, task.cancel))
+            stack.callback(loop.call_later(_STOP_GRACE, task.cancel).cancel)
 
     def first(_: int, __: object) -> None:
         _restore(before)
         loop.call_soon_threadsafe(begin)
 
+    stack.callback(_restore, before)
     _restore(dict.fromkeys(_SIGNALS, first))
-    try:
+    with stack:
         yield stop
-    finally:
-        _restore(before)
-        for timer in timers:
-            timer.cancel()
 
 
 def _restore(handlers: Mapping[signal.Signals, Any]) -> None:
