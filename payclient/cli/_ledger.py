@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -222,23 +222,21 @@ def overview_lines(overview: Overview) -> Iterator[str]:
     ledger, used = overview.ledger, overview.ledger.columns.used
     yield f"format: {', '.join(_format(ledger))}"
     yield f"columns:{'' if ledger.columns.header else ' none'}"
-    yield from _table(list(_columns(ledger)))
+    yield from aligned([*_columns(ledger)], indent="  ")
     yield f"rows: {overview.rows:,}, with {plural(overview.references, 'different reference')}"
     if overview.first:
         yield "first rows, as read:"
         names = [name for name in ("line", *used) if name not in ("currency", "direction")]
         money = [place for place, name in enumerate(names) if KINDS.get(name) == "money" or name == "line"]
-        yield from _table([names, *(_cells(entry, names) for entry in overview.first)], right=money)
+        yield from aligned([names, *(_cells(entry, names) for entry in overview.first)], right=money, indent="  ")
     if overview.statuses:
         yield "by status:"
-        yield from _table(
-            [(_word(word), plural(rows, "row"), f"{amount:,}") for word, _, rows, amount in overview.statuses],
-            right=(1, 2),
-        )
-    if words := overview.unknown_statuses:
+        words = [(_word(word), plural(rows, "row"), f"{amount:,}") for word, _, rows, amount in overview.statuses]
+        yield from aligned(words, right=(1, 2), indent="  ")
+    if unknown := overview.unknown_statuses:
         yield "give each of these words a meaning in the rules file:"
         yield f"[statuses]  # {', '.join(Status)}"
-        yield from (f'{toml(word)} = "?"' for word in words)
+        yield from (f'{toml(word)} = "?"' for word in unknown)
     yield f"duplicates: {plural(overview.rows - overview.rejected - overview.references, 'row')}"
     yield from (f"  {reference}: {plural(rows, 'row')}" for reference, rows in overview.repeated)
     yield f"rejected: {plural(overview.rejected, 'row')}"
@@ -295,7 +293,3 @@ def _cells(entry: Entry, names: Iterable[str]) -> list[str]:
 
 def _word(word: str | None) -> str:
     return "others" if word is None else escape_unprintable(word) or "(empty)"
-
-
-def _table(rows: Sequence[Iterable[str]], *, right: Collection[int] = ()) -> Iterator[str]:
-    return (f"  {line}" for line in aligned([tuple(row) for row in rows], right=right))

@@ -197,7 +197,7 @@ def _lenient(stream: TextIO | None) -> TextIO:
     return stream
 
 
-def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
+def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), indent: str = "") -> list[str]:
     """Return one line per row, with the cells of each column below each other. *right* columns end at one place."""
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
 
@@ -205,7 +205,7 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> li
         blanks = " " * (widths[place] - cell_len(text))
         return blanks + text if place in right else text + blanks
 
-    return ["  ".join(cell(place, text) for place, text in enumerate(row)).rstrip() for row in rows]
+    return [indent + "  ".join(cell(place, text) for place, text in enumerate(row)).rstrip() for row in rows]
 
 
 def abandon(stream: TextIO) -> None:

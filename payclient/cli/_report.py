@@ -202,7 +202,7 @@ def _explained(case: reconcile.Case, row: Row) -> Iterator[str]:
         yield f"  settled: {_settled(row.other_side.settled)}"
     if case.rows > 1:
         yield f"  rows with this reference: {case.rows}" + ("; this is not the first" if case.is_repeat else "")
-    yield from (f"  {line}" for line in aligned([*_table(case)]))
+    yield from aligned([*_table(case)], indent="  ")
     yield ""
 
 
