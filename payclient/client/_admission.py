@@ -101,7 +101,7 @@ class Admission:
 
     async def _queue(self, lookup: Lookup) -> Ticket:
         try:
-            with ExitStack() as on_failure:  # of the clock that the phase reads
+            with ExitStack() as on_failure:  # time of the clock that the phase reads
                 with LookupPhase(lookup, "queued"):
                     ticket = await self.limiter.acquire(
                         lookup.priority, began_at=lookup.began_at, until=lookup.until, is_again=lookup.attempts > 0

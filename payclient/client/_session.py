@@ -216,7 +216,7 @@ class Session:
         #    none.
         # 3. A retry after a back-off, as the policy allows. None for a lookup that an outage rejects.
         if isinstance(error, errors.OutageError) and len(self._probes) >= self.max_concurrency:
-            # There is no room for the next probe. The oldest one that its caller has left hangs.
+            # There is no room for the next probe. The oldest probe without a caller hangs.
             next((task.cancel() for task, is_left in self._probes.items() if is_left), None)
         if isinstance(error, errors.DeadlineExceededError | errors.OutageError | errors.OverloadedError):
             raise error

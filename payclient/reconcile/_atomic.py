@@ -83,7 +83,7 @@ class AtomicFiles:
     def __enter__(self) -> Self:
         self._folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
         remove_stale(self._folder)
-        shutil.rmtree(self.temporary, ignore_errors=True)  # of a killed run with the same id, without file locks
+        shutil.rmtree(self.temporary, ignore_errors=True)  # a killed run with this id left it, without locks
         with ExitStack() as on_failure:
             on_failure.callback(self._discard)
             self.temporary.mkdir(FOLDER_MODE)

@@ -428,7 +428,7 @@ class Pool:
         self.is_closed = False
         self._keepalive = keepalive
         self._in_use = self._max_wanted = 0
-        self.reused: dict[Connection, float] = {}  # in use, with the start of each exchange, in order
+        self.reused: dict[Connection, float] = {}  # busy ones, with the start of each exchange, in order
         self._waiting: dict[asyncio.Future[Connection], None] = {}
         self._dials: set[asyncio.Task[None]] = set()
 

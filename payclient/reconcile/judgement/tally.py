@@ -132,7 +132,7 @@ class Tally:
     _previous: records.PreviousRun | None = None
     _folder: Path | None = None
     _database: sqlite3.Connection = field(init=False)
-    close: Callable[[], object] = field(init=False)  # else done together with the object
+    close: Callable[[], object] = field(init=False)  # otherwise done together with the object
     _acceptances: dict[str, dict[Accepted, AcceptanceState]] = field(init=False, factory=dict)  # keys are references
     _shown: records.Shown = field(init=False, factory=records.Shown)
     _still_there: dict[Key, Decision] = field(init=False, factory=dict)

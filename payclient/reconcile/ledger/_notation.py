@@ -50,7 +50,7 @@ class MoneyReader:
         self._dialect = dialect
         self._places = dialect.minor_units
         self._has_point = dialect.decimal != "," and dialect.thousands != "."
-        self.is_plain: Callable[[str], object] = (_NEVER if self._places else _PLAIN).fullmatch  # of one reading
+        self.is_plain: Callable[[str], object] = (_NEVER if self._places else _PLAIN).fullmatch  # unambiguous texts
         self._pattern = _pattern(dialect)
 
     def read(self, cell: Any) -> int | None:

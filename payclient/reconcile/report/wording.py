@@ -118,7 +118,7 @@ _TO_REVIEW = {
 
 
 def at_stake_sentence(found: summary.OpenFindings) -> str:
-    """Return the open findings, those older than 30 days, and those that count the same money twice."""
+    """Return the open findings, those older than 30 days, and those with money counted twice."""
     old = f"; {found.old.count:,} of them for more than 30 days, with {found.old.amount:,}" if found.old.count else ""
     once = ""
     if found.payments != found.closing:
