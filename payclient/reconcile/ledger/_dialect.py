@@ -33,7 +33,7 @@ _PARTS = {
     "B": rf"(?P<name>{_NAME})",
     "d": r"(?P<day>[0-9]{1,2})",
     "H": r"(?P<hour>[0-9]{1,2})",
-    "I": r"(?P<half>[0-9]{1,2})",
+    "I": r"(?P<half>0?[1-9]|1[0-2])",
     "p": r"(?P<noon>[AaPp]\.?[Mm]\.?)",
     "M": r"(?P<minute>[0-9]{2})",
     "S": r"(?P<second>[0-9]{2})",
@@ -47,7 +47,6 @@ _USABLE = re.compile(r"%*(?:H(?:MS?)?|(?P<half>I)(?:MS?)?)?Ydf?m(?(half)p)z?").f
 """The letters of a format in their order, each once: a whole day, and a time of day that is not ambiguous."""
 _FIRST_CENTURY = 69
 """Two digits from here on are of the 1900s, as in POSIX."""
-_NO_HOUR = 99
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d)?)(?:(?<=:\d\d:\d\d)\.0{1,9})?()", re.ASCII)
 _CREATION = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d)?)(?:\.\d{1,9})? ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?)?",
@@ -88,7 +87,7 @@ class TimeFormat:
         if not month:
             month = _MONTHS.get(found["name"].casefold().rstrip("."), 0)
         if "half" in found:
-            hour = hour % 12 + 12 * (found["noon"][0] in "Pp") if 1 <= hour <= 12 else _NO_HOUR
+            hour = hour % 12 + 12 * (found["noon"][0] in "Pp")
         with suppress(ValueError):  # the 31st of February
             return datetime.fromisoformat(
                 f"{year}-{int(month):02}-{int(found['day']):02} {hour:02}:{found.get('minute') or '00'}:"
@@ -107,28 +106,25 @@ class TimeReader:
         """Return a time without a zone, or None for an empty cell."""
         # A time is refused with a zone, a fraction of a second or two readings, or without a time of day.
         if isinstance(cell, datetime):
-            return _exact(cell, cell, advice=": store it without")
-        text = _text_of(cell)
-        if text is None:
-            return None
-        if not self._formats:
-            return _in_iso(text, _TIME, "written YYYY-MM-DD HH:MM:SS without a zone")
-        time, form = self._found(text)
-        return _exact(time, text, has_time=form.has_time)
+            return _exact(cell, shown(cell), has_time=True)
+        found = self._found(cell, _TIME, "written YYYY-MM-DD HH:MM:SS without a zone")
+        return None if found is None else _exact(found[0], quote(cell), has_time=found[1])
 
     def read_creation(self, cell: Any) -> datetime | None:
         """Return the time of creation, aware if the cell has a zone, or None for an empty cell."""
         # A date alone is the start of that day, and a fraction of a second in a text is dropped.
         if isinstance(cell, date):
             return cell if isinstance(cell, datetime) else datetime.combine(cell, time.min)
+        found = self._found(cell, _CREATION, "such as 2026-11-21 22:16:00, 2026-11-21T22:16:00Z or 2026-11-21")
+        return None if found is None else found[0].replace(microsecond=0)
+
+    def _found(self, cell: Any, pattern: re.Pattern[str], wanted: str) -> tuple[datetime, bool] | None:
+        """Return the time in a cell, and whether its format has a time of day. Undeclared, *pattern* reads it."""
         text = _text_of(cell)
         if text is None:
             return None
         if not self._formats:
-            return _in_iso(text, _CREATION, "such as 2026-11-21 22:16:00, 2026-11-21T22:16:00Z or 2026-11-21")
-        return self._found(text)[0].replace(microsecond=0)
-
-    def _found(self, text: str) -> tuple[datetime, TimeFormat]:
+            return _in_iso(text, pattern, wanted), True
         found = [(read, form) for form in self._formats if (read := form.read(text)) is not None]
         if not found:
             formats = " or ".join(quote(form.text) for form in self._formats)
@@ -136,7 +132,7 @@ class TimeReader:
         if any(read != found[0][0] for read, _ in found):
             both = " and ".join(quote(form.text) for _, form in found)
             raise CellProblem("{} is another day with each of {}: declare one of them", quote(text), both)
-        return found[-1]
+        return found[-1][0], found[-1][1].has_time
 
 
 def _in_iso(text: str, pattern: re.Pattern[str], wanted: str) -> datetime:
@@ -152,16 +148,16 @@ def _offset(zone: str | None) -> str:
     return "Z" if zone and zone[0].isalpha() else zone or ""
 
 
-def _exact(time: datetime, cell: object, *, has_time: bool = True, advice: str = "") -> datetime:
+def _exact(time: datetime, cell: str, *, has_time: bool) -> datetime:
     problem = ""
     if time.tzinfo is not None:
-        problem = f"has a time zone, unlike the service's times{advice}"
+        problem = "has a time zone, unlike the service's times: store it without"
     elif time.microsecond:
         problem = "has a fraction of a second, unlike the service's times"
     elif not has_time:
         problem = "is a date without a time of day"
     if problem:
-        raise CellProblem(f"{{}} {problem}", quote(cell) if isinstance(cell, str) else shown(cell))
+        raise CellProblem(f"{{}} {problem}", cell)
     return time
 
 

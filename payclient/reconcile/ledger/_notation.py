@@ -129,11 +129,11 @@ def _pattern(dialect: Dialect) -> re.Pattern[str]:
     space = f"[{_SPACES}]?"
     prefix = f"(?:{_affix(dialect.currency_prefix)}{space})?"
     suffix = f"(?:{space}{_affix(dialect.currency_suffix)})?"
-    decimal = dialect.decimal or ("." if dialect.thousands != "." else None)
+    point = re.escape(dialect.decimal or "") or ("(?!)" if dialect.thousands == "." else r"\.")
     # Behind a declared decimal mark, nothing or a dash stands for "no fraction": 15.000,- and the 15.000.- of Indonesia
     dash = "(?:-{1,2}|[\u2013\u2014])"
     nothing = f"|{dash}?" if dialect.decimal else ""
-    fraction = f"{re.escape(decimal)}(?:(?P<fraction>[0-9]+){nothing})" if decimal else "(?P<fraction>(?!))"
+    fraction = f"{point}(?:(?P<fraction>[0-9]+){nothing})"
     if dialect.thousands in (".", ","):
         fraction = f"{fraction}|(?(mark){thousands}{dash}|(?!))"
     fraction = f"(?:{fraction})?"

@@ -291,8 +291,7 @@ def _look_ahead(error: LedgerError, ledger: LedgerFile, given: Mapping[str, Any]
             deque(islice(opened, _ROWS_AHEAD), maxlen=0)
             opened.check_rows()
     except LedgerError as following:
-        known = [each for each in following.remedies if not each.is_decision]
-        if known:
+        if known := [each for each in following.remedies if not each.is_decision]:
             error.args = (f"{error.message}; then {following.message}",)
             joined_ways = [Remedy((*first.ways, *each.ways), "reads it") for each in known]
             error.remedies = [*joined_ways, *others, *(each for each in following.remedies if each.is_decision)]

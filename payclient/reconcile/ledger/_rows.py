@@ -387,16 +387,11 @@ class RowReader:
         self._totals.is_whole = False
         cell, places = cells[self.columns.places["reference"]], self.columns.places
         reference = str(cell) if isinstance(cell, str | int | float) else ""
-        return self._refused_row(
-            line,
-            problems,
-            reference=reference.encode(errors="replace").decode().strip() or None,
-            amount=values.get("amount"),
-            amount_received=values.get("amount_received") if self.scope.is_statement or "kind" in values else None,
-            status=values.get("status") if "status" in places else ABSENT,
-            kind=values.get("kind") if "kind" in places else ABSENT,
-            payout=values.get("payout"),
-        )
+        reference = reference.encode(errors="replace").decode().strip()
+        names = ["amount", "payout", *(name for name in ("status", "kind") if name in places)]
+        names += ["amount_received"] if self.scope.is_statement or "kind" in values else []
+        known = {name: values.get(name) for name in names}
+        return self._refused_row(line, problems, reference=reference or None, **known)
 
     def _values(self, line: int, cells: Sequence[Any]) -> tuple[dict[str, Any], list[_Problem]]:
         values: dict[str, Any] = {"line": line}

@@ -126,8 +126,7 @@ def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope
             return find(names)
         except LedgerError as error:
             marks = dict.fromkeys(re.findall(r'[^\w "]', names[0])) if len(names) == 1 else ()
-            split = [mark for mark in marks if any(map(field_of, _cells(names[0], mark)))]
-            if split:
+            if split := [mark for mark in marks if any(map(field_of, _cells(names[0], mark)))]:
                 error.remedies = [Remedy((Way("delimiter", mark),), "separates the columns") for mark in split]
             raise
 
