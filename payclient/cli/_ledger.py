@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-import attrs
-from attrs import field, frozen
+from attrs import asdict, evolve, field, frozen
 from cyclopts import Parameter
 
 from payclient._shared.escape import escape_unprintable, plural
@@ -55,7 +54,7 @@ def ledger(
         dialect: Declaring how it is written.
         streams: Streams of the process.
     """
-    given = attrs.asdict(dialect, filter=lambda _, value: value not in (None, (), "") and value is not False)
+    given = asdict(dialect, filter=lambda _, value: value not in (None, (), "") and value is not False)
     declared, call = Declared(ledger, rules, source, given), streams.call
     if save_rules is not None:
         declared = declared.save(save_rules, streams)
@@ -77,8 +76,8 @@ class Declared:
 
     def overview(self, streams: Streams) -> Overview:
         rules = Rules() if self.rules_file is None else read_rules(self.rules_file)
-        rules = attrs.evolve(rules, ledger=attrs.evolve(rules.ledger, **self.dialect))
-        with attrs.evolve(self.source, allow_empty=True).open(self.path, rules, streams) as opened:
+        rules = evolve(rules, ledger=evolve(rules.ledger, **self.dialect))
+        with evolve(self.source, allow_empty=True).open(self.path, rules, streams) as opened:
             return Overview.of(opened, rules)
 
     def save(self, file: Path, streams: Streams) -> Self:
@@ -95,8 +94,8 @@ class Declared:
             refuse(f"--save-rules writes a new file, and {file} is there already", Way("save_rules", new_path(file)))
         with file.open("x", encoding="utf-8") as new:
             new.write(text)
-        source = attrs.evolve(self.source, column=(), ignore_column=())
-        return attrs.evolve(self, rules_file=file, source=source, dialect={})
+        source = evolve(self.source, column=(), ignore_column=())
+        return evolve(self, rules_file=file, source=source, dialect={})
 
     def _with(self, ledger: Ledger) -> Self:
         """Return these declarations with the suggested ones, if there is only one reading."""
@@ -104,7 +103,7 @@ class Declared:
         for way in (each for one in ledger.suggestions if not one.is_ambiguous for each in one.remedies[0].ways):
             is_list = isinstance(getattr(DialectOptions(), way.option), tuple)
             dialect[way.option] = (*dialect.get(way.option, ()), way.value) if is_list else way.value
-        return attrs.evolve(self, dialect=dialect)
+        return evolve(self, dialect=dialect)
 
     def steps(self, overview: Overview, call: Call) -> Iterator[Call]:
         """Yield what to do next: the readings that a person has to choose from, or the command that leads on."""

@@ -12,8 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-import attrs
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from cyclopts import Parameter
 from rich.console import Console
 from rich.live import Live
@@ -40,7 +39,6 @@ from payclient.client import resolve_environment
 from payclient.errors import InvalidReferenceError, PayClientError
 from payclient.protocol import check_reference
 from payclient.reconcile import EXIT_STATUSES, Condition, OnProgress, Phase, Progress, Rules, folders, report
-from payclient.reconcile.folders import JOURNAL, PastRun
 from payclient.reconcile.ledger import Entry, Ledger, RejectedEntry
 from payclient.reconcile.report import integrity
 from payclient.reconcile.report.model import StatementAbout
@@ -120,7 +118,7 @@ async def reconcile(
             return await _run(job)
 
 
-def _past_run(earlier: EarlierRunOptions, out: Path, output: OutputOptions, streams: Streams) -> PastRun | None:
+def _past_run(earlier: EarlierRunOptions, out: Path, output: OutputOptions, streams: Streams) -> folders.PastRun | None:
     if (previous := earlier.previous) is None:
         for flag, value in {"--fail-on-new": output.fail_on_new, "--reuse": earlier.reuse}.items():
             if value is not None:
@@ -150,7 +148,7 @@ async def _run(job: Reconciliation) -> int:
         done = await job.run()
     except (asyncio.CancelledError, library.StoppedError):
         again = streams.call.text() or "the same command"
-        streams.tell(f"the answers so far are in {job.out / JOURNAL}; to resume: {again}")
+        streams.tell(f"the answers so far are in {job.out / folders.JOURNAL}; to resume: {again}")
         raise
     for of_which, ledger in sides.items():
         for warning in ledger.warnings:
@@ -195,7 +193,7 @@ class Reconciliation:
     confirm_after: float = 0.0
     rules: Rules = library.STRICT
     canary: str | None = None
-    previous: PastRun | None = None
+    previous: folders.PastRun | None = None
     max_age: timedelta | None = None
     output: OutputOptions = field(factory=OutputOptions)
     streams: Streams
@@ -205,7 +203,7 @@ class Reconciliation:
         """Start or resume the run, write the report, and return it. Each *on_row* gets every row."""
         # A temporary failure makes an incomplete report. No report is written if the service refuses the caller, or the
         # ledger or the journal cannot be trusted.
-        with library.Journal(self.out / JOURNAL, identity=self._identity()) as journal:
+        with library.Journal(self.out / folders.JOURNAL, identity=self._identity()) as journal:
             self._tell_resumed(journal)
             note = None if self.previous is None else self.previous.note
             has_statement = self.statement is not None
@@ -216,7 +214,7 @@ class Reconciliation:
                     if status_of(error) is not Exit.AGAIN:
                         raise
                     self.streams.warn(f"the run ended early: {error}")
-                about = attrs.evolve(folders.about_of(journal), rules=self.rules)
+                about = evolve(folders.about_of(journal), rules=self.rules)
                 totals = "" if about.statement is None else in_words(about.statement.totals)
                 for told in (*map(in_words, about.ignored_lines), *filter(None, [totals])):
                     self.streams.warn(told)
@@ -242,7 +240,7 @@ class Reconciliation:
             return
         answered, total = journal.count_answered(), plural(journal.count_references(), "reference")
         self.streams.tell(
-            f"resuming {self.out / JOURNAL}: answered already: {answered:,} of {total}; "
+            f"resuming {self.out / folders.JOURNAL}: answered already: {answered:,} of {total}; "
             "for new answers, choose another folder"
         )
 

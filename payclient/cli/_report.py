@@ -20,10 +20,8 @@ from payclient.cli._options import SEVERITY, JudgingOptions, OutputOptions, Span
 from payclient.cli._process import Call, Exit, Flag, JsonFlag, OwnStreams, Streams, aligned, new_path, refuse
 from payclient.protocol import masked
 from payclient.reconcile import BreakState, Bucket, Row, Severity, folders
-from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.ledger import ABSENT, COMPARED, Entry
 from payclient.reconcile.report import Report, integrity, rows
-from payclient.reconcile.report.integrity import MANIFEST, WORK_LIST
 from payclient.reconcile.report.model import BreakItem, BridgeLine, JudgedAgain
 from payclient.reconcile.report.wording import in_words, moves, pattern_words, roll_forward_lines, rules_sentences
 
@@ -145,8 +143,8 @@ def _worst(summary: Mapping[str, Any], worst: Sequence[Row]) -> Iterator[str]:
 
 
 def unchanged_summary(folder: Path, what: str) -> dict[str, Any]:
-    check_run(folder, MANIFEST)
-    for problem in integrity.verify(folder, only={"summary.json", rows.ROWS, MANIFEST}):
+    check_run(folder, integrity.MANIFEST)
+    for problem in integrity.verify(folder, only={"summary.json", rows.ROWS, integrity.MANIFEST}):
         raise reconcile.PastRunError(f"{folder} {what}: {problem.file}: {problem.what}", folder=folder)
     summary: dict[str, Any] = json.loads(reconcile.read_own(folder / "summary.json"))
     return summary
@@ -163,9 +161,9 @@ def explain(folder: Path, reference: str, /, *, streams: OwnStreams) -> int:
         reference: Reference as written in the ledger.
         streams: Streams of the process.
     """
-    check_run(folder, JOURNAL)
+    check_run(folder, folders.JOURNAL)
     reference = reference.encode(errors="replace").decode()  # ledgers are UTF-8 once read
-    with reconcile.Journal(folder / JOURNAL, must_exist=True) as journal:
+    with reconcile.Journal(folder / folders.JOURNAL, must_exist=True) as journal:
         rules = folders.about_of(journal).rules
         judged = reconcile.judging(journal, rules)
         cases = list(journal.cases(reference, rules=rules))
@@ -243,11 +241,11 @@ def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -
         allow_edits: Ignore changes to `report.xlsx`, which people edit.
         streams: Streams of the process.
     """
-    journal = folder / JOURNAL
+    journal = folder / folders.JOURNAL
     check_run(folder)
     found = integrity.verify(folder)
-    own = _in_files(found, but=WORK_LIST if allow_edits else "")
-    which = "every file" if len(own) == len(found) else f"every file but {WORK_LIST}"
+    own = _in_files(found, but=integrity.WORK_LIST if allow_edits else "")
+    which = "every file" if len(own) == len(found) else f"every file but {integrity.WORK_LIST}"
     problems = own + _in_files((*integrity.verify_decisions(folder), *integrity.verify_signatures(folder)))
     problems += filter(None, [folders.journal_problem(folder)])
     has_journal = os.path.lexists(journal)
@@ -256,7 +254,7 @@ def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -
         streams.show([*problems, *lines_of(steps, streams.call)])
         return Exit.DIFFERENT
     decided = folder / integrity.DECISIONS
-    streams.show([f"{which} in {folder} matches {folder / MANIFEST}"])
+    streams.show([f"{which} in {folder} matches {folder / integrity.MANIFEST}"])
     streams.show([f"every line of {decided} follows the one before"] * os.path.lexists(decided))
     streams.show([f"every row of {journal} matches its checksum"] * has_journal)
     streams.show(map(str, integrity.read_signatures(folder)))
@@ -287,11 +285,11 @@ def sign(
         reviewed: Name of the reviewer: another person.
         streams: Streams of the process.
     """
-    check_run(folder, MANIFEST)
+    check_run(folder, integrity.MANIFEST)
     given = {"prepared": (prepared or "").strip(), "reviewed": (reviewed or "").strip()}
     if len(names := {role: name for role, name in given.items() if name}) != 1:
         refuse("give the name of one person, with --prepared or --reviewed")
-    if problems := _in_files((*integrity.verify(folder), *integrity.verify_decisions(folder)), but=WORK_LIST):
+    if problems := _in_files((*integrity.verify(folder), *integrity.verify_decisions(folder)), but=integrity.WORK_LIST):
         streams.show([*problems, "the report was not signed"])
         return Exit.DIFFERENT
     ((role, by),) = names.items()
@@ -331,7 +329,7 @@ def diff(
         streams: Streams of the process.
     """
     for folder in (earlier, later):
-        check_run(folder, MANIFEST)
+        check_run(folder, integrity.MANIFEST)
     with folders.RunDiff(folders.open_past_run(earlier), folders.open_past_run(later)) as found:
         if as_json:
             streams.show(found.as_json())
@@ -423,7 +421,7 @@ def report(
         output: Output and exit status.
         streams: Streams of the process.
     """
-    check_run(folder, JOURNAL)
+    check_run(folder, folders.JOURNAL)
     return _written(folder, output, streams)
 
 
@@ -465,7 +463,7 @@ def rejudge(
     """
     settling_within(judging.rules(), settles_within)  # refuses what cannot be used before anything is copied
     check_out(out, folder)
-    check_run(folder, JOURNAL)
+    check_run(folder, folders.JOURNAL)
     remarks = _judge_copy(folder, out, judging, settles_within, streams)
     integrity.carry_log(folder, out)
     return _written(out, output, streams, remarks=remarks, before=folder)
@@ -475,9 +473,9 @@ def _judge_copy(
     folder: Path, out: Path, judging: JudgingOptions, settles_within: str | None, streams: Streams
 ) -> list[str]:
     """Put a copy of the journal of *folder* into *out*, judged again. Return its warnings."""
-    with reconcile.AtomicFiles(out, [JOURNAL]) as new:
-        reconcile.copy_journal(folder / JOURNAL, new.binary(JOURNAL))
-        with reconcile.Journal(new.temporary / JOURNAL, must_exist=True) as journal:
+    with reconcile.AtomicFiles(out, [folders.JOURNAL]) as new:
+        reconcile.copy_journal(folder / folders.JOURNAL, new.binary(folders.JOURNAL))
+        with reconcile.Journal(new.temporary / folders.JOURNAL, must_exist=True) as journal:
             about = folders.about_of(journal)
             wanted = settling_within(judging.rules(without_file=about.rules), settles_within)
             as_read = reconcile.with_reading_of(wanted, about.rules)
@@ -500,9 +498,9 @@ def _judge_copy(
 
 def _is_there(out: Path, again: JudgedAgain, rules: reconcile.Rules) -> bool:
     """Return whether *out* is the same run judged again alike, perhaps with more lookups. Refuse any other."""
-    if not (out / JOURNAL).exists():
+    if not (out / folders.JOURNAL).exists():
         return False
-    with reconcile.Journal(out / JOURNAL, must_exist=True) as journal:
+    with reconcile.Journal(out / folders.JOURNAL, must_exist=True) as journal:
         about = folders.about_of(journal)
     if (about.judged_again, about.rules.fingerprint) != (again, rules.fingerprint):
         refuse(f"there is another run in {out}", Way("out", new_path(out)))
