@@ -3,8 +3,8 @@ Read a ledger from XLSX: one sheet, row by row, exactly the values that are stor
 
 No library is used here, because a wrong amount is worse than slow reading. Design rules:
 
-- A workbook is an untrusted zip file: sizes are checked before a part is decompressed, a document type, whose entities
-  could expand, is refused, and any damage becomes a `LedgerError`.
+- A workbook is an untrusted zip file: sizes are checked before and while a part is decompressed, a document type,
+  whose entities could expand, is refused, and any damage becomes a `LedgerError`.
 - A formula has the result that is stored in the file. One without a result is refused, not empty.
 - What a cell shows is what is read: a number format that shows another sign, word or number refuses the cell. A format
   is rendered, not looked up: its part for the number is chosen, and the signs, words and digits that it puts around the

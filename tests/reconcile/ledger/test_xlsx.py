@@ -266,7 +266,7 @@ def test_document_type(part, encoding):
 
 @pytest.mark.parametrize("part", ["sheet", "texts"])
 def test_bomb(part):
-    """A part that unpacks to far more than any ledger is refused before it is unpacked."""
+    """A part that unpacks to far more than any ledger is refused before the rest of it is unpacked."""
     with pytest.raises(LedgerError, match="200 times its size"):
         read(changed(by_xlsxwriter(HEADER), **{part: lambda xml: xml + b" " * (80 << 20)}))
 
