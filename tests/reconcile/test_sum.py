@@ -86,6 +86,22 @@ async def test_unusable_line():
     assert summary_of([first, second]).tie_out.residual == 0
 
 
+async def test_many_unusable_lines():
+    """Twice as many lines of one reference, half of them unusable, take about twice as many steps of the database."""
+    steps = []
+    for count in (100, 200):
+        usable = [line(number, 60) for number in range(count)]
+        ledger = [*usable, *(RejectedEntry(line=count + number, reason="x", reference="T") for number in range(count))]
+        with Journal() as journal:
+            rows = reconcile(ledger, Service({"T": [paid(100)], "OTHER": [OTHER]}), clock=Clock(), journal=journal)
+            assert len([row async for row in rows]) == 2 * count
+            taken = []
+            journal._database.connection.set_progress_handler(lambda taken=taken: taken.append(1), 100)
+            assert len(list(journal.cases(rules=SUM))) == count + 1
+            steps.append(len(taken))
+    assert steps[1] < 3 * steps[0]
+
+
 async def test_refund():
     """A refund is subtracted, whatever its sign and its status; status words that mean the same are the same."""
     for refund, status in ((-40, "Refunded"), (40, "Paid")):

@@ -247,9 +247,10 @@ _PAID_TWICE = f"""(
     SELECT paid.paid_reff FROM ({LATEST_PAID}) AS paid WHERE paid.id != coalesce(second.id, given.id)
     AND paid.paid_reff = CASE WHEN second.id IS NULL THEN given.paid_reff ELSE second.paid_reff END LIMIT 1
 )"""
-_UNUSABLE = (
-    "(SELECT min(line) FROM entries AS bad WHERE bad.reference = entries.reference AND bad.rejected IS NOT NULL)"
-)
+_UNUSABLE = """(
+    SELECT line FROM entries AS bad WHERE bad.reference = entries.reference AND bad.rejected IS NOT NULL
+    ORDER BY rejected, position LIMIT 1
+)"""
 _CASE = f"""
     position, entries.first, repeats.rows, {_PAID_TWICE}, earlier.data, sums.duplicated, sums.apart, {_UNUSABLE},
     {tables.of("entries", tables.ENTRY)}, {tables.of("given", tables.ANSWER)}, {tables.of("second", tables.ANSWER)}
