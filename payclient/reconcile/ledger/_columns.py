@@ -256,7 +256,7 @@ def find_columns(
                 places[field] = _only(names, field, found)
     value = None if any(map(field_of, names)) else next(filter(_VALUE.match, names), None)
     if "reference" not in places:
-        hint = "" if value is None else f"; {quote(value)} is a value: add a first row with their names"
+        hint = "" if value is None else "; if this row is data, add a row with the names above it"
         message = f"no column is called reference: the columns are {listed(names)}{hint}"
         once = [] if value else [name for name in _like_references(names) if names.count(name) == 1]
         raise LedgerError(message, line=1, remedies=choices("reference", once))

@@ -40,7 +40,7 @@ def test_refused(subtests):
         (["trx_id", "ref"], {}, r"column 1 .* and column 2 .* both mean"),
         (["reference", "reference"], {}, r"column 1 .* and column 2 .* both mean"),
         (["reference", "Amount", "amount"], {}, r"column 2 .* and column 3 .* both mean"),
-        (["T1", "15000"], {}, "reference: the columns are 'T1', '15000'; '15000' is a value: add a first row"),
+        (["T1", "15000"], {}, "reference: the columns are 'T1', '15000'; if this row is data, add a row"),
         (["T1", "15000"], {"reference": "T1"}, "names of the columns are missing: '15000' is a value, and no known"),
         (["a"], {"reference": "id"}, "no column is called 'id', which was chosen for reference; there are 'a'"),
     ]:
