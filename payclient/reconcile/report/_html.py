@@ -2,7 +2,7 @@
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache, partial
 from importlib.resources import files as resources
 from itertools import product
@@ -55,13 +55,11 @@ def write(file: IO[str], report: Report, *, files: Collection[str] = FILES.keys(
         "report": report,
         "summary": report.summary,
         "about": report.about,
-        "worst": worst,
+        "words": words,
         "since": report.summary.since,
-        "settlement": report.summary.settlement,
         "states": [each for each in report.states.items() if each[1].ledger_rows or each[1].service_rows],
         "kinds": [(group, stakes.pop(group.code, None)) for group in breaks],  # two severities: the first
         "also": [(code.label, stakes[code.value]) for code in found.by_code if code.value in stakes],
-        "roll_forward": [*words.roll_forward_lines(found)],
         "ages": [each for each in words.open_ages(found) if each[1]],
         "written": files,
         "breaks": breaks,
@@ -147,20 +145,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters: dict[str, Callable[..., object]] = {
-        "days": partial(plural, noun="day"),
-        "difference": _difference,
-        "in_words": words.in_words,
-        "number": _number,
-        "pattern_words": words.pattern_words,
-        "references": partial(plural, noun="reference"),
-        "rows": partial(plural, noun="row"),
-        "rules_sentences": words.rules_sentences,
-        "signed": _signed,
-        "when": words.when,
-        "whole": partial(_harmless, max_length=_MAX_SENTENCE),
-    }
-    environment.filters.update(filters)
+    whole = partial(_harmless, max_length=_MAX_SENTENCE)
+    environment.filters.update(difference=_difference, number=_number, plural=plural, signed=_signed, whole=whole)
     return environment
 
 

@@ -194,8 +194,6 @@ _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 def spreadsheet_cell(value: object) -> str | int:
     """Return *value* as a cell that no spreadsheet runs as a formula. Numbers stay numbers. OWASP, CSV injection."""
-    if isinstance(value, str) and value[:1].isalnum() and value.isprintable():  # nearly every cell
-        return value
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     text = "" if value is None else escape_unprintable(str(value))
@@ -203,13 +201,12 @@ def spreadsheet_cell(value: object) -> str | int:
 
 
 _WRITTEN = ("reference", *COMPARED, "created_at", "kind")
-_written = attrgetter(*_WRITTEN)
 _LOCAL = ("expdate", "created_at")
 
 
 def _entry_as_json(entry: Entry) -> dict[str, Any]:
     """Return the fields that the ledger has, `line` not among them. An empty cell is null."""
-    cells = {name: cell for name, cell in zip(_WRITTEN, _written(entry), strict=True) if cell is not ABSENT}
+    cells = {name: cell for name in _WRITTEN if (cell := getattr(entry, name)) is not ABSENT}
     for name in _LOCAL:
         if (time := cells.get(name)) is not None:
             cells[name] = time.isoformat(sep=" ")

@@ -38,9 +38,6 @@ _EXACT = 10**15
 _MAX_TEXT = 10_000
 """Far below the 32,767 UTF-16 units that a cell can contain, for any characters."""
 
-_PLAIN = re.compile("(?! )[ -%'-;=?-^`-~]*(?<! )")
-"""Text that XML takes as it is: ASCII without markup, spaces at an end, or `_`, which may begin an escape."""
-
 _SHARED_ESCAPE = re.compile("(?<=_x[0-9A-Fa-f]{4})_(?=x[0-9A-Fa-f]{4}_)")
 """The middle of `_x0041_x0042_`. XlsxWriter escapes only the first of two escapes that share an underscore."""
 
@@ -110,10 +107,7 @@ class SheetWriter:
             if isinstance(value, int) and -_EXACT < value < _EXACT:
                 self._sheet.write_number(row, place, value, self._formats[self._columns[place].number])
             elif value is not None and value != "":
-                text = str(value)
-                if len(text) > _MAX_TEXT or not _PLAIN.fullmatch(text):
-                    text = shown(text)
-                self._sheet.write_string(row, place, text, self._formats[TEXT])
+                self._sheet.write_string(row, place, shown(str(value)), self._formats[TEXT])
 
 
 def shown(text: str) -> str:
