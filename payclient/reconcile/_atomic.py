@@ -44,11 +44,7 @@ def read_own(path: Path) -> bytes:
 
 def check_own(path: Path) -> None:
     """Check that *path* is a regular file, or does not exist."""
-    try:
-        mode = path.lstat().st_mode
-    except OSError:  # it does not exist, or opening it will raise
-        return
-    if not stat.S_ISREG(mode):
+    if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
         raise _no_regular_file(str(path))
 
 

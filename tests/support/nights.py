@@ -46,7 +46,7 @@ class Night:
     def memory(self):
         """What `history.jsonl` says of breaks that are gone, by reference and code."""
         lines = map(json.loads, (text for _, text in self.run.memory()))
-        return {(line["reference"], line["code"]): line for line in lines}
+        return {(line["reference"], line["code"]): line for line in lines if "known" in line}
 
     @property
     def states(self):

@@ -62,23 +62,17 @@ class RowColumn:
         default=Factory(lambda self: attrgetter(self.name), takes_self=True), kw_only=True
     )
 
-    def in_csv(self, row: Row) -> str | int | None:
-        """Return its cell in `breaks.csv`, before `spreadsheet_cell`."""
+    def cell(self, row: Row, *, is_sheet: bool = False) -> str | int | None:
+        """Return its cell in `breaks.csv`, before `spreadsheet_cell`, or in a sheet: its times are UTC, to seconds."""
         value = self.value(row)
         if isinstance(value, bool):
-            return "yes" if value else "no"
+            return "yes" if value else None if is_sheet else "no"
         if isinstance(value, datetime):
-            return value.isoformat() if self.kind is Kind.AT else value.isoformat(sep=" ")
+            is_moment = self.kind is Kind.AT
+            return when(value) if is_moment and is_sheet else value.isoformat(sep="T" if is_moment else " ")
+        if isinstance(value, str) and self.kind is Kind.WORD and is_sheet:
+            return value.replace("_", " ")
         return " ".join(value) if isinstance(value, list) else value
-
-    def in_sheet(self, row: Row) -> str | int | None:
-        """Return its cell in a sheet. Times are in UTC, to the second."""
-        value = self.value(row)
-        if isinstance(value, datetime) and self.kind is Kind.AT:
-            return when(value)
-        if isinstance(value, bool):
-            return "yes" if value else None
-        return str(value).replace("_", " ") if self.kind is Kind.WORD and value is not None else self.in_csv(row)
 
 
 def _wall_clock(row: Row) -> datetime | None:
@@ -213,6 +207,10 @@ def _entry_as_json(entry: Entry) -> dict[str, Any]:
     return cells
 
 
+_FACTS = ("carried_from", "line_of", "reused_from", "is_repeat", "is_material", "is_changed_during_run")
+_facts_of = attrgetter(*_FACTS)
+
+
 def row_as_json(row: Row) -> dict[str, Any]:
     """Return one line of `rows.jsonl`: both sides in full, for rows of every bucket."""
     entry, service = row.entry, row.transaction
@@ -237,12 +235,7 @@ def row_as_json(row: Row) -> dict[str, Any]:
             "service_meaning": row.service_status,
         },
         "history": history and as_json(history),
-        "carried_from": row.carried_from,
-        "line_of": row.line_of,
-        "reused_from": row.reused_from,
-        "is_repeat": row.is_repeat,
-        "is_material": row.is_material,
-        "is_changed_during_run": row.is_changed_during_run,
+        **dict(zip(_FACTS, _facts_of(row), strict=True)),
         "observed_at": row.observed_at and row.observed_at.isoformat(),
         "confirmed_at": row.confirmed_at and row.confirmed_at.isoformat(),
         "ledger": ours,
@@ -336,7 +329,7 @@ def begin_breaks(opening: Opening) -> None:
 
     def add(row: Row) -> None:
         if row.bucket is Bucket.BREAK:
-            writer.writerow(spreadsheet_cell(column.in_csv(row)) for column in CSV)
+            writer.writerow(spreadsheet_cell(column.cell(row)) for column in CSV)
 
     opening.on_row.append(add)
 
@@ -373,14 +366,15 @@ def row_from_json(data: dict[str, Any]) -> Row:
         ledger_status=status["ledger_meaning"] and Status(status["ledger_meaning"]),
         service_status=status["service_meaning"] and Status(status["service_meaning"]),
         parts=tuple(_usable(part["line"], part) for part in data.get("parts", ())),
-        other_side=None
-        if side is None
-        else StatementSide(
-            settled=settled_from(side) if side["is_settled"] else None, is_in_ledger=side["is_in_ledger"]
-        ),
+        other_side=side and _side_from(side),
         was_paid="was_paid" in data,
         **{name: data[name] for name in kept},
     )
+
+
+def _side_from(side: dict[str, Any]) -> StatementSide:
+    settled = settled_from(side) if side["is_settled"] else None
+    return StatementSide(settled=settled, is_in_ledger=side["is_in_ledger"])
 
 
 def _entry(line: int, ledger: dict[str, Any], word: str | None) -> Entry | RejectedEntry:

@@ -222,7 +222,7 @@ class ReportWorkbook(BookWriter):
             name, columns = SHEETS[row.bucket]
             decision = self._decisions.get((row.reference or "", _code_of(row)))
             work = {} if decision is None else dict(zip(WORK, decision.cells, strict=True))
-            self._sheets[name].add([work.get(column) or column.in_sheet(row) for column in columns])
+            self._sheets[name].add([work.get(column) or column.cell(row, is_sheet=True) for column in columns])
 
     def add_gone(self, change: BreakChange) -> None:
         now, history = change.now, change.history
