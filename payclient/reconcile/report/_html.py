@@ -146,7 +146,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     whole = partial(_harmless, max_length=_MAX_SENTENCE)
-    environment.filters.update(difference=_difference, number=_number, plural=plural, signed=_signed, whole=whole)
+    filters: dict[str, Any] = {"difference": _difference, "number": _number, "plural": plural, "signed": _signed}
+    environment.filters.update(filters, whole=whole)
     return environment
 
 
