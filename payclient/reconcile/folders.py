@@ -62,12 +62,9 @@ class PastRun:
         return report_rows.rows_of(self.folder / report_rows.ROWS)
 
     def memory(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the lines about breaks of earlier runs that it does not have, with their references."""
-        return ((data["reference"], text) for data, text in self._history() if "known" in data)
-
-    def _history(self) -> Iterator[tuple[dict[str, Any], bytes]]:
+        """Yield the lines about references of earlier runs: breaks that it does not have, and what was settled."""
         lines = report_rows.lines_of(self.folder / HISTORY) if HISTORY in self.files else ()
-        return ((json.loads(text), text) for text in lines)
+        return ((json.loads(text)["reference"], text) for text in lines)
 
     def breaks(self, lines: Iterable[bytes]) -> tuple[Mapping[Code, nights.BreakRecord], list[Row]]:
         """Return the breaks of a reference, and the rows. *lines* are all of its rows and of its memory."""
@@ -105,7 +102,7 @@ class PastRun:
             elif settled:
                 record = nights.ReferenceRecord(reference=row.reference, settled=settled)
                 yield row.reference, "", report_rows.memory_line(record).encode()
-        yield from ((data["reference"], "", text) for data, text in self._history())
+        yield from ((reference, "", text) for reference, text in self.memory())
 
     def _record(
         self, reference: str, found: Sequence[tuple[str, bytes]], *, is_listed: bool
