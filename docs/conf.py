@@ -38,7 +38,7 @@ python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 
 # Names of other projects resolve through their inventories, which would have to be fetched; private names have no page.
-PRIVATE = r"payclient\.(\w+\.)*(_|errors\.|(journal|judgement|report)\.[a-z_]+\.|folders\.PastRun).*"
+PRIVATE = r"payclient\.(\w+\.)*(_|errors\.|report\.[a-z_]+\.|folders\.PastRun).*"
 nitpick_ignore_regex = [(r"py:.*", r"(?!payclient\b).*"), (r"py:.*", PRIVATE)]
 
 html_theme = "furo"

@@ -7,8 +7,8 @@ from pathlib import Path
 from attrs import evolve
 
 from payclient.reconcile import StatementTotals, Tally
-from payclient.reconcile.judgement.records import PreviousRun, SincePrevious
-from payclient.reconcile.judgement.summary import Compared, Leakage, Period
+from payclient.reconcile._judgement.records import PreviousRun, SincePrevious
+from payclient.reconcile._judgement.summary import Compared, Leakage, Period
 from payclient.reconcile.report import Report
 from payclient.reconcile.report.wording import in_words, reused_sentence
 from support.nights import FIRST

@@ -6,31 +6,27 @@ TYPE_CHECKING: bool = False
 if TYPE_CHECKING:
     from payclient.reconcile._atomic import AtomicFiles as AtomicFiles
     from payclient.reconcile._atomic import read_own as read_own
-    from payclient.reconcile._run import OnProgress as OnProgress
-    from payclient.reconcile._run import Phase as Phase
-    from payclient.reconcile._run import Progress as Progress
-    from payclient.reconcile._run import reconcile as reconcile
-    from payclient.reconcile.journal.journal import Journal
-    from payclient.reconcile.journal.journal import Reuse as Reuse
-    from payclient.reconcile.journal.journal import break_changes as break_changes
-    from payclient.reconcile.journal.journal import judge_again as judge_again
-    from payclient.reconcile.journal.journal import judging as judging
-    from payclient.reconcile.journal.journal import replay as replay
-    from payclient.reconcile.journal.tables import copy_journal as copy_journal
-    from payclient.reconcile.journal.tables import verify_journal as verify_journal
-    from payclient.reconcile.judgement.causes import Settlement as Settlement
-    from payclient.reconcile.judgement.causes import SettlementStep as SettlementStep
-    from payclient.reconcile.judgement.causes import moved_by as moved_by
-    from payclient.reconcile.judgement.causes import step_of as step_of
-    from payclient.reconcile.judgement.codes import Assumed as Assumed
-    from payclient.reconcile.judgement.codes import Code, Difference, Severity, Status, read_status
-    from payclient.reconcile.judgement.codes import Step as Step
-    from payclient.reconcile.judgement.compare import compare
-    from payclient.reconcile.judgement.compare import expiry_rule as expiry_rule
-    from payclient.reconcile.judgement.decisions import Decision as Decision
-    from payclient.reconcile.judgement.decisions import Resolution as Resolution
-    from payclient.reconcile.judgement.decisions import with_decisions as with_decisions
-    from payclient.reconcile.judgement.errors import (
+    from payclient.reconcile._journal.journal import Journal
+    from payclient.reconcile._journal.journal import Reuse as Reuse
+    from payclient.reconcile._journal.journal import break_changes as break_changes
+    from payclient.reconcile._journal.journal import judge_again as judge_again
+    from payclient.reconcile._journal.journal import judging as judging
+    from payclient.reconcile._journal.journal import replay as replay
+    from payclient.reconcile._journal.tables import copy_journal as copy_journal
+    from payclient.reconcile._journal.tables import verify_journal as verify_journal
+    from payclient.reconcile._judgement.causes import Settlement as Settlement
+    from payclient.reconcile._judgement.causes import SettlementStep as SettlementStep
+    from payclient.reconcile._judgement.causes import moved_by as moved_by
+    from payclient.reconcile._judgement.causes import step_of as step_of
+    from payclient.reconcile._judgement.codes import Assumed as Assumed
+    from payclient.reconcile._judgement.codes import Code, Difference, Severity, Status, read_status
+    from payclient.reconcile._judgement.codes import Step as Step
+    from payclient.reconcile._judgement.compare import compare
+    from payclient.reconcile._judgement.compare import expiry_rule as expiry_rule
+    from payclient.reconcile._judgement.decisions import Decision as Decision
+    from payclient.reconcile._judgement.decisions import Resolution as Resolution
+    from payclient.reconcile._judgement.decisions import with_decisions as with_decisions
+    from payclient.reconcile._judgement.errors import (
         DecisionError,
         JournalError,
         JournalWriteError,
@@ -38,17 +34,17 @@ if TYPE_CHECKING:
         RulesError,
         StoppedError,
     )
-    from payclient.reconcile.judgement.errors import UnknownCanaryError as UnknownCanaryError
-    from payclient.reconcile.judgement.findings import BreakState as BreakState
-    from payclient.reconcile.judgement.findings import Bucket, Finding, Row
-    from payclient.reconcile.judgement.findings import ResolvedBy as ResolvedBy
-    from payclient.reconcile.judgement.judge import Case, judge
-    from payclient.reconcile.judgement.judge import needs_confirmation as needs_confirmation
-    from payclient.reconcile.judgement.rule_values import BusinessDays, Calendar, Kinds, Lines
-    from payclient.reconcile.judgement.rule_values import check_currencies as check_currencies
-    from payclient.reconcile.judgement.rule_values import duration_text as duration_text
-    from payclient.reconcile.judgement.rule_values import read_duration as read_duration
-    from payclient.reconcile.judgement.rules import (
+    from payclient.reconcile._judgement.errors import UnknownCanaryError as UnknownCanaryError
+    from payclient.reconcile._judgement.findings import BreakState as BreakState
+    from payclient.reconcile._judgement.findings import Bucket, Finding, Row
+    from payclient.reconcile._judgement.findings import ResolvedBy as ResolvedBy
+    from payclient.reconcile._judgement.judge import Case, judge
+    from payclient.reconcile._judgement.judge import needs_confirmation as needs_confirmation
+    from payclient.reconcile._judgement.rule_values import BusinessDays, Calendar, Kinds, Lines
+    from payclient.reconcile._judgement.rule_values import check_currencies as check_currencies
+    from payclient.reconcile._judgement.rule_values import duration_text as duration_text
+    from payclient.reconcile._judgement.rule_values import read_duration as read_duration
+    from payclient.reconcile._judgement.rules import (
         STRICT,
         Accepted,
         FeeSchedule,
@@ -58,25 +54,29 @@ if TYPE_CHECKING:
         parse_rules,
         read_rules,
     )
-    from payclient.reconcile.judgement.rules import UnknownWords as UnknownWords
-    from payclient.reconcile.judgement.rules import changed_rules as changed_rules
-    from payclient.reconcile.judgement.rules import dialect_as_json as dialect_as_json
-    from payclient.reconcile.judgement.rules import rule_changes as rule_changes
-    from payclient.reconcile.judgement.rules import rules_as_json as rules_as_json
-    from payclient.reconcile.judgement.rules import rules_from_json as rules_from_json
-    from payclient.reconcile.judgement.rules import with_reading_of as with_reading_of
-    from payclient.reconcile.judgement.sides import Answer, Settled
-    from payclient.reconcile.judgement.sides import Observation as Observation
-    from payclient.reconcile.judgement.sides import ask_canary as ask_canary
-    from payclient.reconcile.judgement.sides import observe as observe
-    from payclient.reconcile.judgement.sides import utc_now as utc_now
-    from payclient.reconcile.judgement.summary import EXIT_STATUSES as EXIT_STATUSES
-    from payclient.reconcile.judgement.summary import Condition as Condition
-    from payclient.reconcile.judgement.summary import FollowUp as FollowUp
-    from payclient.reconcile.judgement.summary import OpenFindings as OpenFindings
-    from payclient.reconcile.judgement.summary import Summary, Verdict
-    from payclient.reconcile.judgement.summary import Total as Total
-    from payclient.reconcile.judgement.tally import Tally as Tally
+    from payclient.reconcile._judgement.rules import UnknownWords as UnknownWords
+    from payclient.reconcile._judgement.rules import changed_rules as changed_rules
+    from payclient.reconcile._judgement.rules import dialect_as_json as dialect_as_json
+    from payclient.reconcile._judgement.rules import rule_changes as rule_changes
+    from payclient.reconcile._judgement.rules import rules_as_json as rules_as_json
+    from payclient.reconcile._judgement.rules import rules_from_json as rules_from_json
+    from payclient.reconcile._judgement.rules import with_reading_of as with_reading_of
+    from payclient.reconcile._judgement.sides import Answer, Settled
+    from payclient.reconcile._judgement.sides import Observation as Observation
+    from payclient.reconcile._judgement.sides import ask_canary as ask_canary
+    from payclient.reconcile._judgement.sides import observe as observe
+    from payclient.reconcile._judgement.sides import utc_now as utc_now
+    from payclient.reconcile._judgement.summary import EXIT_STATUSES as EXIT_STATUSES
+    from payclient.reconcile._judgement.summary import Condition as Condition
+    from payclient.reconcile._judgement.summary import FollowUp as FollowUp
+    from payclient.reconcile._judgement.summary import OpenFindings as OpenFindings
+    from payclient.reconcile._judgement.summary import Summary, Verdict
+    from payclient.reconcile._judgement.summary import Total as Total
+    from payclient.reconcile._judgement.tally import Tally as Tally
+    from payclient.reconcile._run import OnProgress as OnProgress
+    from payclient.reconcile._run import Phase as Phase
+    from payclient.reconcile._run import Progress as Progress
+    from payclient.reconcile._run import reconcile as reconcile
 
 # The other imports are for packages above, and not public.
 __all__ = [
@@ -119,7 +119,7 @@ __all__ = [
 ]
 
 _PURE = "codes errors sides findings rule_values rules decisions records compare judge causes summary tally"
-_ROOMS = ("_atomic", *(f"judgement.{each}" for each in _PURE.split()), "journal.tables", "journal.journal", "_run")
+_ROOMS = ("_atomic", *(f"_judgement.{each}" for each in _PURE.split()), "_journal.tables", "_journal.journal", "_run")
 """From the lowest up, so that the search of a name loads what its own room needs anyway."""
 
 if not TYPE_CHECKING:  # type checkers read the imports above

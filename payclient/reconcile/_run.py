@@ -23,15 +23,15 @@ from payclient._shared.until_done import in_thread
 from payclient.client import PASSES, LookupFunction, is_passing, stream
 from payclient.errors import InvalidReferenceError, PayClientError, TransactionNotFoundError
 from payclient.protocol import Found, Outcome, Transaction
-from payclient.reconcile.journal.journal import REUSED, Journal, Reuse, replay, take_over
-from payclient.reconcile.judgement.compare import StatementSum, stated_money, usable_line
-from payclient.reconcile.judgement.errors import StoppedError
-from payclient.reconcile.judgement.findings import Row
-from payclient.reconcile.judgement.judge import PendingLookup, differing, paid_reff_of
-from payclient.reconcile.judgement.records import PreviousRun, Records
-from payclient.reconcile.judgement.rule_values import IgnoredCount, KindGuard, check_currencies, duration_text
-from payclient.reconcile.judgement.rules import STRICT, Rules
-from payclient.reconcile.judgement.sides import Answer, Observation, ask_canary, check_canary, observe, utc_now
+from payclient.reconcile._journal.journal import REUSED, Journal, Reuse, replay, take_over
+from payclient.reconcile._judgement.compare import StatementSum, stated_money, usable_line
+from payclient.reconcile._judgement.errors import StoppedError
+from payclient.reconcile._judgement.findings import Row
+from payclient.reconcile._judgement.judge import PendingLookup, differing, paid_reff_of
+from payclient.reconcile._judgement.records import PreviousRun, Records
+from payclient.reconcile._judgement.rule_values import IgnoredCount, KindGuard, check_currencies, duration_text
+from payclient.reconcile._judgement.rules import STRICT, Rules
+from payclient.reconcile._judgement.sides import Answer, Observation, ask_canary, check_canary, observe, utc_now
 from payclient.reconcile.ledger import ABSENT, Entry, Ledger, LedgerError, RejectedEntry
 
 Entries: TypeAlias = Iterable[Entry | RejectedEntry] | AsyncIterable[Entry | RejectedEntry]

@@ -19,14 +19,14 @@ import attrs
 from payclient.reconcile import Journal, break_changes, replay, verify_journal
 from payclient.reconcile._atomic import read_own
 from payclient.reconcile._codec import as_json, from_json
-from payclient.reconcile.judgement import records as nights
-from payclient.reconcile.judgement.codes import Code, Severity, Status
-from payclient.reconcile.judgement.errors import JournalError, JournalWriteError, PastRunError
-from payclient.reconcile.judgement.findings import BreakState, Bucket, FindingTotal, Origin, ResolvedBy, Row
-from payclient.reconcile.judgement.rules import changed_rules, rules_from_json
-from payclient.reconcile.judgement.sides import Answer, Observation
-from payclient.reconcile.judgement.summary import Compared, OpenFindings
-from payclient.reconcile.judgement.tally import Tally, temporary_database
+from payclient.reconcile._judgement import records as nights
+from payclient.reconcile._judgement.codes import Code, Severity, Status
+from payclient.reconcile._judgement.errors import JournalError, JournalWriteError, PastRunError
+from payclient.reconcile._judgement.findings import BreakState, Bucket, FindingTotal, Origin, ResolvedBy, Row
+from payclient.reconcile._judgement.rules import changed_rules, rules_from_json
+from payclient.reconcile._judgement.sides import Answer, Observation
+from payclient.reconcile._judgement.summary import Compared, OpenFindings
+from payclient.reconcile._judgement.tally import Tally, temporary_database
 from payclient.reconcile.ledger import Entry, Ledger
 from payclient.reconcile.report import About, LedgerAbout, Report, ReportFiles, verify
 from payclient.reconcile.report import rows as report_rows

@@ -9,7 +9,7 @@ from payclient import AsyncClient
 from payclient.cli._process import Streams
 from payclient.cli._reconcile import Reconciliation
 from payclient.reconcile import Verdict
-from payclient.reconcile.judgement.sides import utc_now
+from payclient.reconcile._judgement.sides import utc_now
 from payclient.reconcile.ledger import open_ledger
 from payclient.testing import FakeService, Latency, Reply
 

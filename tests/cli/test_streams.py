@@ -12,7 +12,7 @@ from payclient.cli._lookup import most_urgent, read_references
 from payclient.cli._process import Exit, Streams, aligned, status_of
 from payclient.errors import ConfigurationError
 from payclient.reconcile import RulesError
-from payclient.reconcile.judgement.errors import UnknownCanaryError
+from payclient.reconcile._judgement.errors import UnknownCanaryError
 from payclient.reconcile.ledger import LedgerChangedError, LedgerError
 
 

@@ -6,10 +6,10 @@ from attrs import evolve
 from payclient import Transaction
 from payclient.cli._report import MAX_LINES, verdict_lines
 from payclient.reconcile import BreakState, Bucket, Code, Decision, Finding, PatternKind, Resolution, Row, Tally
-from payclient.reconcile.judgement.causes import Pattern
-from payclient.reconcile.judgement.findings import History
-from payclient.reconcile.judgement.records import BreakChange, PreviousRun, breaks_of
-from payclient.reconcile.judgement.sides import StatementSide
+from payclient.reconcile._judgement.causes import Pattern
+from payclient.reconcile._judgement.findings import History
+from payclient.reconcile._judgement.records import BreakChange, PreviousRun, breaks_of
+from payclient.reconcile._judgement.sides import StatementSide
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.report import Report
 from payclient.reconcile.report.model import Worst

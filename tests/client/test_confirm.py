@@ -7,7 +7,7 @@ import pytest
 from payclient import ConfigurationError, Confirmation, ServiceError
 from payclient.protocol import UNPAID
 from payclient.reconcile import Status
-from payclient.reconcile.judgement.codes import WORDS
+from payclient.reconcile._judgement.codes import WORDS
 from support.fakes import DOWN, NOT_FOUND, ScriptedTransport, answer, client, document, timeline
 
 CLAIM = {"amount": 15000, "merchant_reff": "INV-1001", "status": {"Paid"}}

@@ -12,13 +12,13 @@ TABLE = {example: set(re.findall(r"`([^`]+)`", files)) for example, files in ROW
 SPECIAL = {
     "payment_code": {
         *("cli/_demo.py", "cli/_lookup.py", "cli/_report.py", "protocol/_refusal.py"),  # masked, or planted
-        "reconcile/judgement/judge.py",  # a spreadsheet takes its leading zeros
+        "reconcile/_judgement/judge.py",  # a spreadsheet takes its leading zeros
     },
     "payment_name": {"cli/_demo.py", "cli/_report.py", "reconcile/_fields.py"},
     "httpx2": {
         *("cli/_lookup.py", "client/_client.py", "engines/_spec.py")  # made of `TransportName`, or a test holds it
     },
-    "net_differs": {"cli/_demo.py", "reconcile/judgement/causes.py"},
+    "net_differs": {"cli/_demo.py", "reconcile/_judgement/causes.py"},
     "rows.parquet": {"reconcile/report/_files.py", "reconcile/report/rows.py"},
     "OverloadedError": {"client/_session.py", "client/policies/_limiter.py"},
 }

@@ -17,7 +17,7 @@ from payclient.cli._app import COMMANDS, make_app
 from payclient.cli._process import Exit
 from payclient.cli._reconcile import EXAMPLES
 from payclient.reconcile import Bucket, Code
-from payclient.reconcile.judgement.summary import EXIT_STATUSES
+from payclient.reconcile._judgement.summary import EXIT_STATUSES
 from payclient.reconcile.ledger import Dialect
 from payclient.reconcile.ledger._columns import FIELDS, SYNONYMS
 from payclient.reconcile.ledger._open import SUFFIXES

@@ -9,7 +9,7 @@ import pytest
 
 from payclient.protocol import EMPTY
 from payclient.reconcile import Accepted, FeeSchedule, Rules, Status, Tolerance, parse_rules, rules_as_json
-from payclient.reconcile.judgement.rules import MONEY
+from payclient.reconcile._judgement.rules import MONEY
 
 DOCS = Path(__file__).parents[2] / "docs"
 CONF = runpy.run_path(str(DOCS / "conf.py"))

@@ -41,7 +41,7 @@ BELOW_THEIR_WING = {
 MAY_READ_MESSAGES = {
     "payclient/cli/_sandbox.py": "of the web server, whose error carries nothing else",
     "payclient/client/_keys.py": "of a stranger's key source: what may be a key is taken out",
-    "payclient/reconcile/judgement/rules.py": "of tomllib, which gives the line in its text alone",
+    "payclient/reconcile/_judgement/rules.py": "of tomllib, which gives the line in its text alone",
     "payclient/transports/_failures.py": "OpenSSL's reason is a code",
     "payclient/transports/_network.py": "OpenSSL's reason is a code",
 }

@@ -14,7 +14,7 @@ import attrs
 
 from payclient import Transaction, errors
 from payclient.reconcile import Journal, JournalError, reconcile, replay, verify_journal
-from payclient.reconcile.judgement.records import PreviousRun, ReferenceRecord
+from payclient.reconcile._judgement.records import PreviousRun, ReferenceRecord
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from support.reconciling import NOON
 

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from payclient import Transaction
 from payclient.reconcile import Calendar, Rules, StatementRules, StatementSide
-from payclient.reconcile.judgement.compare import is_younger, statement_findings
+from payclient.reconcile._judgement.compare import is_younger, statement_findings
 from payclient.reconcile.ledger import Entry
 
 EID = "2026-11-23"  # a Monday

@@ -18,8 +18,8 @@ from payclient.reconcile import (
     Tolerance,
     judge,
 )
-from payclient.reconcile.judgement.records import breaks_of, changes_of
-from payclient.reconcile.judgement.sides import observe
+from payclient.reconcile._judgement.records import breaks_of, changes_of
+from payclient.reconcile._judgement.sides import observe
 from payclient.reconcile.ledger import Entry
 
 NIGHT = datetime(2026, 11, 20, 2, tzinfo=UTC)

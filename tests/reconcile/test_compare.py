@@ -8,7 +8,7 @@ import attrs
 
 from payclient import Transaction
 from payclient.reconcile import Assumed, Code, FeeSchedule, Rules, Tolerance, compare, expiry_rule
-from payclient.reconcile.judgement.compare import excuse, is_expired
+from payclient.reconcile._judgement.compare import excuse, is_expired
 from payclient.reconcile.ledger import ABSENT, Entry
 from support.misses import check_table
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from payclient.reconcile import Journal, JournalError, JournalWriteError
-from payclient.reconcile.journal.tables import SET_NOTE, TABLES, VERSION, Buffer, Database, checksum
+from payclient.reconcile._journal.tables import SET_NOTE, TABLES, VERSION, Buffer, Database, checksum
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="kills and permissions are those of POSIX")
 ON_ANOTHER = ": choose another folder for a new run"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient.reconcile import Accepted, Code, Decision, DecisionError, Resolution, Rules
-from payclient.reconcile.judgement.decisions import (
+from payclient.reconcile._judgement.decisions import (
     FIRST,
     decision_line,
     read_decisions,

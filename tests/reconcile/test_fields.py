@@ -8,8 +8,8 @@ import pytest
 from payclient import Transaction
 from payclient.reconcile import Bucket, Code, Lines, Row, Rules, Tally, compare
 from payclient.reconcile._fields import COMPARED_FIELDS
-from payclient.reconcile.journal.tables import entry_cells, entry_from
-from payclient.reconcile.judgement.judge import payment_of
+from payclient.reconcile._journal.tables import entry_cells, entry_from
+from payclient.reconcile._judgement.judge import payment_of
 from payclient.reconcile.ledger import ABSENT, Entry, open_ledger
 from payclient.reconcile.report.rows import CSV, PARQUET
 from support.reconciling import NOON

@@ -1,7 +1,7 @@
 """What the service shows for the first time: counted once for each payment, remembered from run to run."""
 
 from payclient import errors
-from payclient.reconcile.judgement.records import Shown
+from payclient.reconcile._judgement.records import Shown
 from payclient.reconcile.ledger import Entry, UnusedColumn
 from payclient.reconcile.report.wording import in_words
 from support.nights import paid

@@ -135,7 +135,7 @@ async def test_without_a_statement(night):
 
 async def test_bounded(night, monkeypatch):
     """What was settled for a reference without a row is kept for a number of runs, and then forgotten."""
-    monkeypatch.setattr("payclient.reconcile.judgement.records.MAX_GONE_FOR", 2)
+    monkeypatch.setattr("payclient.reconcile._judgement.records.MAX_GONE_FOR", 2)
     monthly = Rules(statement=NEW_ONLY.statement, may_leave=True)
     done = await night([entry("A", 20_000)], {"A": paid("A", 20_000)}, rules=monthly, statement=lines_of(CHARGE))
     kept = []

@@ -9,7 +9,7 @@ import pytest
 
 from payclient.protocol import Transaction
 from payclient.reconcile import Bucket, Journal, JournalError, reconcile, verify_journal
-from payclient.reconcile.journal.tables import checksum
+from payclient.reconcile._journal.tables import checksum
 from payclient.reconcile.ledger import Entry
 from reconcile import flipping
 from support.reconciling import NOON

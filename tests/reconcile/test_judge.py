@@ -6,8 +6,8 @@ import attrs
 
 from payclient import Transaction, errors
 from payclient.reconcile import STRICT, Accepted, Answer, Bucket, Case, Code, Observation, Rules, Tolerance, judge
-from payclient.reconcile.judgement.judge import needs_confirmation
-from payclient.reconcile.judgement.sides import observe
+from payclient.reconcile._judgement.judge import needs_confirmation
+from payclient.reconcile._judgement.sides import observe
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from support.misses import check_table
 from support.reconciling import DOWN, MALFORMED, NOON, NOT_FOUND

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from payclient import Transaction, errors
 from payclient.reconcile import STRICT, Answer, Bucket, Case, Observation, Status, Tally, judge, reconcile
-from payclient.reconcile.judgement.judge import needs_confirmation
-from payclient.reconcile.judgement.sides import observe
+from payclient.reconcile._judgement.judge import needs_confirmation
+from payclient.reconcile._judgement.sides import observe
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from support.chance import examples
 from support.reconciling import NOON, NOT_FOUND, Clock, Service

@@ -19,8 +19,8 @@ from payclient.reconcile import (
     judge_again,
     replay,
 )
+from payclient.reconcile._judgement.findings import FindingTotal
 from payclient.reconcile.folders import JOURNAL
-from payclient.reconcile.judgement.findings import FindingTotal
 from support.nights import FIRST, entry, paid
 from support.reconciling import DOWN
 

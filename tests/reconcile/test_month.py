@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from payclient.reconcile import Accepted, Kinds, Rules, StatementRules, Tolerance
-from payclient.reconcile.judgement.findings import FindingTotal
+from payclient.reconcile._judgement.findings import FindingTotal
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from support.month import MONTHLY_FEE, Controller, shop
 from support.nights import FIRST, paid

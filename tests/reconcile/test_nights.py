@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from payclient import errors
 from payclient.protocol import Transaction
 from payclient.reconcile import BreakState, Bucket, Journal, Lines, Rules, Tolerance, break_changes, judge_again, replay
+from payclient.reconcile._journal.journal import Reuse
+from payclient.reconcile._journal.tables import copy_journal
 from payclient.reconcile.folders import JOURNAL, RunDiff
-from payclient.reconcile.journal.journal import Reuse
-from payclient.reconcile.journal.tables import copy_journal
 from payclient.reconcile.ledger import Entry
 from support.chance import examples
 from support.nights import FIRST, FORMATS, Nights, paid

@@ -11,9 +11,9 @@ from attrs import evolve
 
 from payclient import errors
 from payclient.reconcile import BreakState, Bucket, Code, Finding, Row, Tally, TieOutError
+from payclient.reconcile._judgement.findings import FindingTotal
+from payclient.reconcile._judgement.records import PreviousRun, breaks_of
 from payclient.reconcile.folders import RunDiff
-from payclient.reconcile.judgement.findings import FindingTotal
-from payclient.reconcile.judgement.records import PreviousRun, breaks_of
 from payclient.reconcile.ledger import ABSENT, Entry
 from payclient.reconcile.report import Report
 from support.nights import FIRST, Nights, paid

@@ -26,8 +26,8 @@ from payclient.reconcile import (
     compare,
     judge,
 )
-from payclient.reconcile.judgement.causes import Pattern, causes
-from payclient.reconcile.judgement.rules import UnknownWords, parse_rules
+from payclient.reconcile._judgement.causes import Pattern, causes
+from payclient.reconcile._judgement.rules import UnknownWords, parse_rules
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.report.wording import in_words, pattern_words
 from support.misses import check_table

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from payclient.reconcile import Kinds, Rules, StatementRules
-from payclient.reconcile.judgement.findings import FindingTotal
+from payclient.reconcile._judgement.findings import FindingTotal
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from support.nights import paid
 

@@ -31,9 +31,9 @@ from payclient.reconcile import (
     break_changes,
     reconcile,
 )
+from payclient.reconcile._journal.journal import Reuse
+from payclient.reconcile._judgement.records import PreviousRun, ReferenceRecord, record_cell, record_from
 from payclient.reconcile.folders import JOURNAL
-from payclient.reconcile.journal.journal import Reuse
-from payclient.reconcile.judgement.records import PreviousRun, ReferenceRecord, record_cell, record_from
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.report import Report
 from payclient.reconcile.report.wording import rules_sentences

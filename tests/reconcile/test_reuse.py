@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from payclient import errors
 from payclient.protocol import Transaction
 from payclient.reconcile import Bucket, Code, Kinds, Lines, Rules, Tolerance
-from payclient.reconcile.journal.journal import Reuse
+from payclient.reconcile._journal.journal import Reuse
 from payclient.reconcile.report import Report
 from support.chance import examples
 from support.nights import Nights, entry, paid

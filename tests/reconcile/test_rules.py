@@ -40,7 +40,7 @@ from payclient.reconcile import (
     rules_as_json,
     rules_from_json,
 )
-from payclient.reconcile.judgement.rule_values import IgnoredCount
+from payclient.reconcile._judgement.rule_values import IgnoredCount
 from payclient.reconcile.ledger import Dialect, Entry, LedgerError, RejectedEntry, open_ledger
 from support.misses import check_table
 from support.ruling import DAYS, accepted, rules_of

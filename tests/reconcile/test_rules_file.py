@@ -24,7 +24,7 @@ from payclient.reconcile import (
     rules_as_json,
     rules_from_json,
 )
-from payclient.reconcile.judgement.rules import line_of
+from payclient.reconcile._judgement.rules import line_of
 from payclient.reconcile.ledger import Dialect
 from support.chance import examples
 from support.misses import check_table

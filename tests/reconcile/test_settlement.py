@@ -24,8 +24,8 @@ from payclient.reconcile import (
     reconcile,
     replay,
 )
-from payclient.reconcile.judgement.compare import usable_line
-from payclient.reconcile.judgement.sides import Payout
+from payclient.reconcile._judgement.compare import usable_line
+from payclient.reconcile._judgement.sides import Payout
 from payclient.reconcile.ledger import ABSENT, Entry, LedgerError, RejectedEntry
 from payclient.reconcile.report import Report
 from payclient.reconcile.report.wording import in_words

@@ -8,8 +8,8 @@ from random import Random
 import attrs
 
 from payclient.reconcile import Accepted, Meta, Rules, Tolerance, Verdict
-from payclient.reconcile.judgement.findings import FindingTotal
-from payclient.reconcile.judgement.records import RowTotal
+from payclient.reconcile._judgement.findings import FindingTotal
+from payclient.reconcile._judgement.records import RowTotal
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.report import Report
 from payclient.reconcile.report.wording import origin_sentence, rules_sentences

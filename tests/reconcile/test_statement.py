@@ -7,7 +7,7 @@ import pytest
 
 from payclient import Transaction
 from payclient.reconcile import Kinds, Rules, Settled, StatementRules, StatementSide
-from payclient.reconcile.judgement.compare import StatementSum, settled_by, statement_findings, usable_line
+from payclient.reconcile._judgement.compare import StatementSum, settled_by, statement_findings, usable_line
 from payclient.reconcile.ledger import Dialect, Entry, RejectedEntry
 from support.misses import check_table
 from support.reconciling import NOON

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from payclient import ConnectionFailedError, ServiceError, Transaction
 from payclient.reconcile import Answer, Observation
-from payclient.reconcile.journal.tables import (
+from payclient.reconcile._journal.tables import (
     ANSWER_COLUMNS,
     ENTRY_COLUMNS,
     entry_cells,
@@ -17,7 +17,7 @@ from payclient.reconcile.journal.tables import (
     observation_cells,
     observation_from,
 )
-from payclient.reconcile.judgement.sides import observe
+from payclient.reconcile._judgement.sides import observe
 from payclient.reconcile.ledger import ABSENT, COMPARED, Entry, RejectedEntry
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

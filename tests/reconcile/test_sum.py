@@ -6,7 +6,7 @@ import attrs
 
 from payclient import Transaction
 from payclient.reconcile import Bucket, Journal, Kinds, Lines, Rules, Severity, reconcile, replay
-from payclient.reconcile.judgement.judge import payment_of, why_not_summed
+from payclient.reconcile._judgement.judge import payment_of, why_not_summed
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.report import Report
 from payclient.reconcile.report.wording import in_words

@@ -15,9 +15,9 @@ from unittest import mock
 
 from payclient import errors
 from payclient.reconcile import Journal, JournalWriteError, reconcile
+from payclient.reconcile._journal.journal import Reuse
+from payclient.reconcile._judgement.rules import Rules
 from payclient.reconcile.folders import open_past_run
-from payclient.reconcile.journal.journal import Reuse
-from payclient.reconcile.judgement.rules import Rules
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.report import About, ReportFiles
 from simulation import oracles

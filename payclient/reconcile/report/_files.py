@@ -14,9 +14,9 @@ from attrs import evolve
 from payclient.reconcile import STRICT, Row, Rules, Settlement, SettlementStep, Step, Tally, expiry_rule, rules_as_json
 from payclient.reconcile._atomic import AtomicFiles
 from payclient.reconcile._codec import as_json
-from payclient.reconcile.judgement.codes import Difference
-from payclient.reconcile.judgement.records import BreakChange, PreviousRun, ReferenceRecord, SincePrevious
-from payclient.reconcile.judgement.summary import Compared, OpenFindings
+from payclient.reconcile._judgement.codes import Difference
+from payclient.reconcile._judgement.records import BreakChange, PreviousRun, ReferenceRecord, SincePrevious
+from payclient.reconcile._judgement.summary import Compared, OpenFindings
 from payclient.reconcile.ledger import Ledger
 from payclient.reconcile.report import model
 from payclient.reconcile.report.integrity import DECISIONS, MANIFEST, manifest_as_json, read_log

@@ -13,8 +13,8 @@ from attrs import asdict, frozen
 from payclient._shared.escape import plural, quote
 from payclient.reconcile import Decision, DecisionError
 from payclient.reconcile._atomic import AtomicFiles, Fingerprint, lock, own, read_own
-from payclient.reconcile.judgement.decisions import FIRST, Decisions, decision_line, read_decisions
-from payclient.reconcile.judgement.rules import dialect_as_json
+from payclient.reconcile._judgement.decisions import FIRST, Decisions, decision_line, read_decisions
+from payclient.reconcile._judgement.rules import dialect_as_json
 from payclient.reconcile.report.model import OUTPUTS, About, LedgerAbout
 
 MANIFEST: str = "manifest.json"

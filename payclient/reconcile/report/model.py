@@ -16,16 +16,16 @@ from attrs import define, evolve, field, frozen
 from payclient._shared.escape import plural, quote
 from payclient.reconcile._atomic import AtomicFiles
 from payclient.reconcile._codec import as_json
-from payclient.reconcile.judgement.causes import Settlement, SettlementStep, StateTotal, TieOut
-from payclient.reconcile.judgement.codes import Code, Difference, Severity, Step
-from payclient.reconcile.judgement.compare import expiry_rule, reff_key
-from payclient.reconcile.judgement.decisions import Decisions
-from payclient.reconcile.judgement.findings import BreakState, Bucket, Finding, Row
-from payclient.reconcile.judgement.records import BreakChange, LedgerChange, ReferenceRecord
-from payclient.reconcile.judgement.rule_values import IgnoredLines
-from payclient.reconcile.judgement.rules import STRICT, Rules, rules_as_json
-from payclient.reconcile.judgement.sides import Payout, StatementTotals
-from payclient.reconcile.judgement.summary import EXIT_STATUSES, Condition, OpenFindings, Summary, Total
+from payclient.reconcile._judgement.causes import Settlement, SettlementStep, StateTotal, TieOut
+from payclient.reconcile._judgement.codes import Code, Difference, Severity, Step
+from payclient.reconcile._judgement.compare import expiry_rule, reff_key
+from payclient.reconcile._judgement.decisions import Decisions
+from payclient.reconcile._judgement.findings import BreakState, Bucket, Finding, Row
+from payclient.reconcile._judgement.records import BreakChange, LedgerChange, ReferenceRecord
+from payclient.reconcile._judgement.rule_values import IgnoredLines
+from payclient.reconcile._judgement.rules import STRICT, Rules, rules_as_json
+from payclient.reconcile._judgement.sides import Payout, StatementTotals
+from payclient.reconcile._judgement.summary import EXIT_STATUSES, Condition, OpenFindings, Summary, Total
 from payclient.reconcile.ledger import Excluded, UnreadSheet, UnusedColumn, read_only
 from payclient.reconcile.report import wording as words
 from payclient.reconcile.report.wording import in_words, when

@@ -22,11 +22,11 @@ from payclient.reconcile._atomic import own
 from payclient.reconcile._codec import as_json, from_json
 from payclient.reconcile._fields import COMPARED, COMPARED_FIELDS
 from payclient.reconcile._fields import Cell as CellKind
-from payclient.reconcile.judgement.causes import moved_by
-from payclient.reconcile.judgement.codes import Status
-from payclient.reconcile.judgement.findings import BreakState, Bucket, Finding, History, Row
-from payclient.reconcile.judgement.records import BreakChange, BreakRecord, ReferenceRecord
-from payclient.reconcile.judgement.sides import PAYOUT_SUMS, Settled, StatementSide
+from payclient.reconcile._judgement.causes import moved_by
+from payclient.reconcile._judgement.codes import Status
+from payclient.reconcile._judgement.findings import BreakState, Bucket, Finding, History, Row
+from payclient.reconcile._judgement.records import BreakChange, BreakRecord, ReferenceRecord
+from payclient.reconcile._judgement.sides import PAYOUT_SUMS, Settled, StatementSide
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.report.model import HISTORY, PAYOUTS, Opening, Report
 from payclient.reconcile.report.wording import in_words, when

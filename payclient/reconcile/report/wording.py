@@ -11,16 +11,16 @@ from typing import Any
 from attrs import astuple
 
 from payclient._shared.escape import escape_unprintable, plural, quote
-from payclient.reconcile.judgement import summary
-from payclient.reconcile.judgement.causes import SETTLED, Pattern
-from payclient.reconcile.judgement.codes import BridgeStep, Code, PatternKind, Status
-from payclient.reconcile.judgement.decisions import Decision, Resolution
-from payclient.reconcile.judgement.findings import BreakState, Bucket, Finding, FindingTotal, ResolvedBy
-from payclient.reconcile.judgement.records import FirstSeen, LedgerChange, PreviousRun, Sight, SincePrevious
-from payclient.reconcile.judgement.rule_values import Calendar, IgnoredLines
-from payclient.reconcile.judgement.rules import RuleChange, UnknownWord
-from payclient.reconcile.judgement.sides import StatementTotals
-from payclient.reconcile.judgement.summary import Condition
+from payclient.reconcile._judgement import summary
+from payclient.reconcile._judgement.causes import SETTLED, Pattern
+from payclient.reconcile._judgement.codes import BridgeStep, Code, PatternKind, Status
+from payclient.reconcile._judgement.decisions import Decision, Resolution
+from payclient.reconcile._judgement.findings import BreakState, Bucket, Finding, FindingTotal, ResolvedBy
+from payclient.reconcile._judgement.records import FirstSeen, LedgerChange, PreviousRun, Sight, SincePrevious
+from payclient.reconcile._judgement.rule_values import Calendar, IgnoredLines
+from payclient.reconcile._judgement.rules import RuleChange, UnknownWord
+from payclient.reconcile._judgement.sides import StatementTotals
+from payclient.reconcile._judgement.summary import Condition
 from payclient.reconcile.ledger import UnreadSheet, UnusedColumn
 
 _AGAIN = "Run the same command again: it asks only about the unresolved rows. Until then, figures may change."

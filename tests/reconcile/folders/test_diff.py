@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from payclient.reconcile import BreakState, Bucket, Code, Finding, Row, Severity
+from payclient.reconcile._judgement.findings import as_list
 from payclient.reconcile.folders import RunDiff
-from payclient.reconcile.judgement.findings import as_list
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.report.wording import moves
 from support.json_schema import problems

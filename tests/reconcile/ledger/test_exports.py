@@ -13,7 +13,7 @@ import pytest
 
 from payclient import Transaction
 from payclient.reconcile import RulesError, Tally, parse_rules, reconcile
-from payclient.reconcile.judgement.summary import Compared
+from payclient.reconcile._judgement.summary import Compared
 from payclient.reconcile.ledger import ABSENT, Entry, LedgerError, open_ledger
 from payclient.reconcile.report import Report
 from support.workbooks import by_xlsxwriter

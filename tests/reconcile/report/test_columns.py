@@ -8,7 +8,7 @@ import pytest
 
 from payclient import Transaction
 from payclient.reconcile import BreakState, Bucket, Code, Finding, History, Row, Status
-from payclient.reconcile.judgement.records import PreviousRun
+from payclient.reconcile._judgement.records import PreviousRun
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.report import ReportFiles
 from payclient.reconcile.report import rows as _rows

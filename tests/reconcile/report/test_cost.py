@@ -7,7 +7,7 @@ from contextlib import aclosing, contextmanager
 import pytest
 
 from payclient.reconcile import Journal, judge, reconcile, replay
-from payclient.reconcile.journal.tables import entry_from, observation_from
+from payclient.reconcile._journal.tables import entry_from, observation_from
 from payclient.reconcile.ledger import open_ledger
 from payclient.reconcile.report import About, ReportFiles
 from payclient.reconcile.report.rows import row_as_json

@@ -12,8 +12,8 @@ from attrs import astuple, evolve
 from payclient import Transaction, errors
 from payclient.cli._report import roll_forward, verdict_lines
 from payclient.reconcile import Answer, Bucket, Case, Code, FeeSchedule, Observation, Rules, Total, judge
+from payclient.reconcile._judgement.findings import FindingTotal
 from payclient.reconcile.folders import RunDiff
-from payclient.reconcile.judgement.findings import FindingTotal
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.report import About, Report, ReportFiles
 from payclient.reconcile.report.model import FORMATS

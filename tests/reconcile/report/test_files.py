@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from payclient import Transaction, errors
 from payclient.reconcile import Bucket, Code, Finding, Row, Rules, Status, TieOutError, reconcile
-from payclient.reconcile.judgement.decisions import Decision, Resolution
+from payclient.reconcile._judgement.decisions import Decision, Resolution
 from payclient.reconcile.ledger import Entry, RejectedEntry, open_ledger, read_cells
 from payclient.reconcile.report import About, ReportFiles, verify
 from payclient.reconcile.report._html import FILES

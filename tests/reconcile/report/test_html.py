@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from payclient import Transaction
 from payclient._shared.escape import escape_unprintable
 from payclient.reconcile import BreakState, Bucket, Code, Finding, History, Row, Severity, Status, Tally, Total
-from payclient.reconcile.judgement.findings import FindingTotal
-from payclient.reconcile.judgement.records import LedgerChange, PreviousRun, RowTotal, SincePrevious
+from payclient.reconcile._judgement.findings import FindingTotal
+from payclient.reconcile._judgement.records import LedgerChange, PreviousRun, RowTotal, SincePrevious
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.report import Report
 from payclient.reconcile.report._html import ALLOWED as ALLOWED_BY_A_RULE

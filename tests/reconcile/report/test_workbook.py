@@ -9,7 +9,7 @@ import pytest
 
 from payclient import Transaction
 from payclient.reconcile import BreakState, Bucket, Code, Finding, History, ResolvedBy, Row, Status
-from payclient.reconcile.judgement.records import BreakChange, breaks_of
+from payclient.reconcile._judgement.records import BreakChange, breaks_of
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.report import Report
 from payclient.reconcile.report.workbook import COLUMNS, ReportWorkbook

@@ -18,13 +18,13 @@ from attrs import evolve, frozen
 from payclient._shared.escape import escape_unprintable, quote
 from payclient.protocol import Transaction
 from payclient.reconcile._fields import COMPARED_FIELDS
-from payclient.reconcile.judgement.codes import Code, Status, folded, normalise
-from payclient.reconcile.judgement.compare import compare, excuse, reff_key, statement_findings
-from payclient.reconcile.judgement.findings import Bucket, Finding, Row, as_list, in_order
-from payclient.reconcile.judgement.records import ReferenceRecord, reversal
-from payclient.reconcile.judgement.rule_values import Kind, in_zone
-from payclient.reconcile.judgement.rules import STRICT, Rules
-from payclient.reconcile.judgement.sides import Answer, Observation, StatementSide, named_lines
+from payclient.reconcile._judgement.codes import Code, Status, folded, normalise
+from payclient.reconcile._judgement.compare import compare, excuse, reff_key, statement_findings
+from payclient.reconcile._judgement.findings import Bucket, Finding, Row, as_list, in_order
+from payclient.reconcile._judgement.records import ReferenceRecord, reversal
+from payclient.reconcile._judgement.rule_values import Kind, in_zone
+from payclient.reconcile._judgement.rules import STRICT, Rules
+from payclient.reconcile._judgement.sides import Answer, Observation, StatementSide, named_lines
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 
 

@@ -26,8 +26,8 @@ from attrs import define, evolve, field, frozen
 from payclient._shared.escape import quote
 from payclient.protocol import Transaction
 from payclient.reconcile._codec import as_json, from_json
-from payclient.reconcile.judgement.codes import CLOSED, Code, Severity, Status
-from payclient.reconcile.judgement.findings import (
+from payclient.reconcile._judgement.codes import CLOSED, Code, Severity, Status
+from payclient.reconcile._judgement.findings import (
     BreakState,
     Bucket,
     Finding,
@@ -38,9 +38,9 @@ from payclient.reconcile.judgement.findings import (
     Side,
     read_list,
 )
-from payclient.reconcile.judgement.rule_values import in_zone
-from payclient.reconcile.judgement.rules import STRICT, RuleChange, Rules
-from payclient.reconcile.judgement.sides import Observation, Settled
+from payclient.reconcile._judgement.rule_values import in_zone
+from payclient.reconcile._judgement.rules import STRICT, RuleChange, Rules
+from payclient.reconcile._judgement.sides import Observation, Settled
 from payclient.reconcile.ledger import Entry, UnusedColumn
 
 

@@ -10,12 +10,12 @@ from types import MappingProxyType
 
 from attrs import frozen
 
-from payclient.reconcile.judgement.causes import Pattern, Settlement, TieOut, paid_by
-from payclient.reconcile.judgement.codes import Code, Described, Severity
-from payclient.reconcile.judgement.decisions import Decision
-from payclient.reconcile.judgement.findings import BreakState, Bucket, FindingTotal, Row
-from payclient.reconcile.judgement.records import FirstSeen, SincePrevious
-from payclient.reconcile.judgement.rules import Accepted
+from payclient.reconcile._judgement.causes import Pattern, Settlement, TieOut, paid_by
+from payclient.reconcile._judgement.codes import Code, Described, Severity
+from payclient.reconcile._judgement.decisions import Decision
+from payclient.reconcile._judgement.findings import BreakState, Bucket, FindingTotal, Row
+from payclient.reconcile._judgement.records import FirstSeen, SincePrevious
+from payclient.reconcile._judgement.rules import Accepted
 from payclient.reconcile.ledger import UnreadSheet, UnusedColumn
 
 

@@ -24,8 +24,8 @@ from cattrs import BaseValidationError
 
 from payclient._shared.escape import quote
 from payclient.reconcile._codec import as_json, from_json
-from payclient.reconcile.judgement.errors import DecisionError
-from payclient.reconcile.judgement.rules import Accepted, Rules
+from payclient.reconcile._judgement.errors import DecisionError
+from payclient.reconcile._judgement.rules import Accepted, Rules
 
 FIRST = "0" * 64
 """Previous checksum of the first line."""

@@ -11,11 +11,11 @@ from attrs import define, evolve, field
 from payclient._shared.escape import escape_unprintable, quote
 from payclient.protocol import Transaction, missing_amount, text_stated
 from payclient.reconcile._fields import COMPARED_FIELDS, Field
-from payclient.reconcile.judgement import rule_values as values
-from payclient.reconcile.judgement.codes import CLOSED, Assumed, Code, Severity, Status, folded, states_none
-from payclient.reconcile.judgement.findings import Finding, Side, in_order
-from payclient.reconcile.judgement.rules import STRICT, FeeSchedule, Rules
-from payclient.reconcile.judgement.sides import Payout, Settled, StatementSide, StatementTotals, stated_sum
+from payclient.reconcile._judgement import rule_values as values
+from payclient.reconcile._judgement.codes import CLOSED, Assumed, Code, Severity, Status, folded, states_none
+from payclient.reconcile._judgement.findings import Finding, Side, in_order
+from payclient.reconcile._judgement.rules import STRICT, FeeSchedule, Rules
+from payclient.reconcile._judgement.sides import Payout, Settled, StatementSide, StatementTotals, stated_sum
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry, Text
 
 

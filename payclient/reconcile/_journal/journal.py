@@ -26,15 +26,15 @@ from attrs import evolve, frozen
 
 from payclient._shared.escape import plural
 from payclient.reconcile._codec import as_json, from_json
-from payclient.reconcile.journal import tables
-from payclient.reconcile.journal.cases import FOUND, Answers, Cases, StoredLines, StoredStatement, carry_over, side_of
-from payclient.reconcile.judgement import records
-from payclient.reconcile.judgement.errors import JournalError
-from payclient.reconcile.judgement.findings import Bucket, ResolvedBy, Row
-from payclient.reconcile.judgement.judge import Case, PendingLookup, judge, judged_entries, paid_reff_of
-from payclient.reconcile.judgement.rule_values import IgnoredLines, KindGuard
-from payclient.reconcile.judgement.rules import STRICT, Rules
-from payclient.reconcile.judgement.sides import Observation, StatementSide, StatementTotals
+from payclient.reconcile._journal import tables
+from payclient.reconcile._journal.cases import FOUND, Answers, Cases, StoredLines, StoredStatement, carry_over, side_of
+from payclient.reconcile._judgement import records
+from payclient.reconcile._judgement.errors import JournalError
+from payclient.reconcile._judgement.findings import Bucket, ResolvedBy, Row
+from payclient.reconcile._judgement.judge import Case, PendingLookup, judge, judged_entries, paid_reff_of
+from payclient.reconcile._judgement.rule_values import IgnoredLines, KindGuard
+from payclient.reconcile._judgement.rules import STRICT, Rules
+from payclient.reconcile._judgement.sides import Observation, StatementSide, StatementTotals
 from payclient.reconcile.ledger import COMPARED, Entry, RejectedEntry
 
 _Kind = TypeVar("_Kind")

@@ -26,10 +26,10 @@ from attrs.validators import instance_of, optional
 from payclient._shared.escape import did_you_mean, escape_unprintable, quote
 from payclient.protocol import EMPTY, plain
 from payclient.reconcile._codec import register
-from payclient.reconcile.judgement import rule_values as values
-from payclient.reconcile.judgement.codes import WORDS, Assumed, Code, Status, folded, normalise, states_none
-from payclient.reconcile.judgement.errors import RulesError
-from payclient.reconcile.judgement.findings import Finding
+from payclient.reconcile._judgement import rule_values as values
+from payclient.reconcile._judgement.codes import WORDS, Assumed, Code, Status, folded, normalise, states_none
+from payclient.reconcile._judgement.errors import RulesError
+from payclient.reconcile._judgement.findings import Finding
 from payclient.reconcile.ledger import ABSENT, COMPARED, PLAIN, Dialect, Entry, RejectedEntry
 
 

@@ -12,14 +12,14 @@ from typing import Any
 from attrs import define, evolve, frozen
 
 from payclient._shared.escape import plural
-from payclient.reconcile.journal import tables
-from payclient.reconcile.judgement import records
-from payclient.reconcile.judgement.compare import settled_by
-from payclient.reconcile.judgement.errors import JournalError, JournalWriteError
-from payclient.reconcile.judgement.judge import Case, PendingLookup, are_parts, differing, paid_reff_of, why_not_summed
-from payclient.reconcile.judgement.rule_values import in_zone
-from payclient.reconcile.judgement.rules import Rules
-from payclient.reconcile.judgement.sides import Observation, StatementSide, StatementTotals
+from payclient.reconcile._journal import tables
+from payclient.reconcile._judgement import records
+from payclient.reconcile._judgement.compare import settled_by
+from payclient.reconcile._judgement.errors import JournalError, JournalWriteError
+from payclient.reconcile._judgement.judge import Case, PendingLookup, are_parts, differing, paid_reff_of, why_not_summed
+from payclient.reconcile._judgement.rule_values import in_zone
+from payclient.reconcile._judgement.rules import Rules
+from payclient.reconcile._judgement.sides import Observation, StatementSide, StatementTotals
 from payclient.reconcile.ledger import Entry, RejectedEntry
 
 # ruff: noqa: S608  no text of a stranger is in a query. What is put together are names of columns

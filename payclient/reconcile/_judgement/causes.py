@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 
 from attrs import frozen
 
-from payclient.reconcile.judgement.codes import BridgeStep, Code, Difference, PatternKind, Status, Step, normalise
-from payclient.reconcile.judgement.findings import Bucket, Finding, Origin, Row
-from payclient.reconcile.judgement.sides import Settled, StatementTotals
+from payclient.reconcile._judgement.codes import BridgeStep, Code, Difference, PatternKind, Status, Step, normalise
+from payclient.reconcile._judgement.findings import Bucket, Finding, Origin, Row
+from payclient.reconcile._judgement.sides import Settled, StatementTotals
 from payclient.reconcile.ledger import ABSENT
 
 

@@ -13,7 +13,7 @@ from attrs import evolve, frozen
 from payclient import errors
 from payclient._shared.checks import invalid_option
 from payclient.protocol import Found, Outcome, Transaction, check_reference
-from payclient.reconcile.judgement.errors import UnknownCanaryError
+from payclient.reconcile._judgement.errors import UnknownCanaryError
 
 
 class Answer(Enum):

@@ -18,8 +18,8 @@ from attrs import Attribute, define, evolve, field, frozen
 from attrs.validators import instance_of, optional
 
 from payclient._shared.escape import did_you_mean, plural, quote
-from payclient.reconcile.judgement.codes import normalise
-from payclient.reconcile.judgement.errors import RulesError
+from payclient.reconcile._judgement.codes import normalise
+from payclient.reconcile._judgement.errors import RulesError
 from payclient.reconcile.ledger import ABSENT, FIELDS, CellProblem, Entry, Ledger, LedgerError, RejectedEntry, SignLaw
 
 _MAX_WHOLE = 10**18

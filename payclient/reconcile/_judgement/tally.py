@@ -16,17 +16,17 @@ from weakref import finalize
 from attrs import astuple, define, evolve, field
 
 from payclient.reconcile._fields import COMPARED, COMPARED_FIELDS
-from payclient.reconcile.judgement import causes, records
-from payclient.reconcile.judgement import summary as result
-from payclient.reconcile.judgement.codes import BridgeStep, Code, Difference, PatternKind, Severity, Status, Step
-from payclient.reconcile.judgement.decisions import Decision, Decisions, Key
-from payclient.reconcile.judgement.errors import TieOutError
-from payclient.reconcile.judgement.findings import BreakState, Bucket, Finding, FindingTotal, Origin, Row
-from payclient.reconcile.judgement.records import RowTotal
-from payclient.reconcile.judgement.rule_values import in_zone
-from payclient.reconcile.judgement.rules import STRICT, Accepted, Rules, changed_rules, rule_changes
-from payclient.reconcile.judgement.sides import StatementTotals
-from payclient.reconcile.judgement.summary import AcceptanceState
+from payclient.reconcile._judgement import causes, records
+from payclient.reconcile._judgement import summary as result
+from payclient.reconcile._judgement.codes import BridgeStep, Code, Difference, PatternKind, Severity, Status, Step
+from payclient.reconcile._judgement.decisions import Decision, Decisions, Key
+from payclient.reconcile._judgement.errors import TieOutError
+from payclient.reconcile._judgement.findings import BreakState, Bucket, Finding, FindingTotal, Origin, Row
+from payclient.reconcile._judgement.records import RowTotal
+from payclient.reconcile._judgement.rule_values import in_zone
+from payclient.reconcile._judgement.rules import STRICT, Accepted, Rules, changed_rules, rule_changes
+from payclient.reconcile._judgement.sides import StatementTotals
+from payclient.reconcile._judgement.summary import AcceptanceState
 from payclient.reconcile.ledger import ABSENT, Entry
 
 Value: TypeAlias = str | int | None

@@ -12,8 +12,8 @@ from attrs import Factory, evolve, field, frozen
 
 from payclient.protocol import Transaction
 from payclient.reconcile._codec import register
-from payclient.reconcile.judgement.codes import Code, Severity, Status
-from payclient.reconcile.judgement.sides import StatementSide
+from payclient.reconcile._judgement.codes import Code, Severity, Status
+from payclient.reconcile._judgement.sides import StatementSide
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 
 
