@@ -552,14 +552,12 @@ class Connections:
     async def exchange(self, pool: Pool, request: Request, message: Callable[[], bytes]) -> Response:
         needs_fresh = request.needs_fresh_connection
         connection = None if needs_fresh or self._is_closed else pool.take()
-        is_stale_possible = connection is not None
         while True:
             if connection is None:
                 if self._is_closed:
                     raise ClientClosedError(_CLOSED)
                 connection = await pool.open(self._dialer, needs_fresh=needs_fresh)
-                is_stale_possible = connection in pool.reused
-            is_left = False
+            is_stale_possible, is_left = connection in pool.reused, False
             try:
                 if self._is_closed:  # closed while it connected
                     raise ClientClosedError(_CLOSED)
