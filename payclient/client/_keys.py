@@ -11,7 +11,10 @@ import copy
 import inspect
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeAlias
+
+from attrs import define
 
 from payclient._shared.escape import escape_unprintable
 from payclient.errors import ConfigurationError, KeySourceError, PayClientError
@@ -26,6 +29,15 @@ _MAX_WORDS = 200
 _TAKEOVER = 0.1  # seconds
 
 
+@define(eq=False, repr=False)  # the repr of a task shows its exception
+class _Call:
+    """One call of the source, and the number of lookups that wait for it."""
+
+    task: asyncio.Task[None]
+    waiters: int = 0
+    timer: asyncio.TimerHandle | None = None  # ends it, unless another lookup takes over
+
+
 class Keys:
     """The current key."""
 
@@ -34,8 +46,7 @@ class Keys:
         self.fingerprint: str = ""  # the current key's. Empty before the source was asked
         self._current: ApiKey | None = None
         self.source = source
-        self._call: asyncio.Task[None] | None = None  # of the source
-        self._waiters = 0  # lookups that wait for that call
+        self._call: _Call | None = None
         self.authorization: Callable[[], str] = str  # requests wait for the key
         self.redact: Callable[[str], str] = str
         if key is not None:
@@ -45,39 +56,39 @@ class Keys:
         # Lookups that ask at the same time share one call of the source, and its failure.
         if self.source is not None and self.version == known_version:
             call = self._call = self._call or self._start(self.source)
-            self._waiters += 1
+            call.waiters += 1
+            if call.timer is not None:
+                call.timer.cancel()
             try:
-                await asyncio.wait([call])
+                await asyncio.wait([call.task])
             finally:
-                if self._call is call:  # it is not over
-                    self._waiters -= 1
-                    call.get_loop().call_later(_TAKEOVER, self._end_unused, call)
-            failure = _failure(call, self.redact)
-            del call  # a traceback shows local variables, and the repr of a task its exception
-            if failure is not None:
+                call.waiters -= 1
+                if not (call.waiters or call.task.done()):
+                    call.timer = asyncio.get_running_loop().call_later(_TAKEOVER, self._end_unused, call)
+            if failure := _failure(call.task, self.redact):
                 raise failure
         return self.version != known_version
 
-    def _end_unused(self, call: asyncio.Task[None]) -> None:
-        if self._call is call and not self._waiters:  # no other lookup has taken over
-            self._call = None
-            call.cancel()
+    def _end_unused(self, call: _Call) -> None:
+        self._call = None
+        call.task.cancel()
 
     def close(self) -> None:
         if self._call is not None:
-            self._call.cancel()
+            self._call.task.cancel()
 
-    def _start(self, source: KeySource) -> asyncio.Task[None]:
-        call = asyncio.create_task(self._ask(source), name="payclient-key")
-        call.add_done_callback(self._forget)
-        self._waiters = 0
+    def _start(self, source: KeySource) -> _Call:
+        call = _Call(asyncio.create_task(self._ask(source), name="payclient-key"))
+        call.task.add_done_callback(partial(self._forget, call))
         return call
 
-    def _forget(self, call: asyncio.Task[None]) -> None:
+    def _forget(self, call: _Call, task: asyncio.Task[None]) -> None:
         if self._call is call:
             self._call = None
-        if not call.cancelled():
-            call.exception()  # without a reader, asyncio would log it with the words of the source
+        if call.timer is not None:
+            call.timer.cancel()
+        if not task.cancelled():
+            task.exception()  # without a reader, asyncio would log it with the words of the source
 
     async def _ask(self, source: KeySource) -> None:
         given, key, problem = source(), None, ""
