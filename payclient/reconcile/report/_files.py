@@ -132,10 +132,9 @@ class ReportFiles:
         if self._opening.run and about.run != self._opening.run:
             raise ValueError(f"finish got the run {about.run!r}, and the rows are of {self._opening.run!r}")
         side, files = about.statement, about.files
-        unused = {name: file.unused for name, file in files.items()}
         left_out = Compared(
-            unused=unused.get("ledger", ()),
-            unused_in_statement=unused.get("statement", ()),
+            unused=about.ledger.unused if about.ledger else (),
+            unused_in_statement=side.file.unused if side else (),
             ignored=tuple(column for file in files.values() for column in file.ignored),
             unread_sheets=tuple(sheet for file in files.values() for sheet in file.unread_sheets),
         )

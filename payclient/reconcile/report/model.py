@@ -371,9 +371,9 @@ class Report:
         open_findings, said = summary.open_findings, [plural(summary.buckets[Bucket.BREAK].rows, "break")]
         if summary.since is not None:
             moved = (BreakState.NEW, BreakState.CHANGED, BreakState.REOPENED, BreakState.RESOLVED, BreakState.NOT_KNOWN)
-            counts = {state: open_findings.by_state[state].count for state in moved}
-            moves = ", ".join(f"{count:,} {in_words(state)}" for state, count in counts.items() if count)
-            said.append(f"{moves or 'nothing new'} since {in_words(summary.since.previous)}")
+            counts = {state: total.count for state, total in open_findings.by_state.items()}
+            moves = words.counted(counts, moved) or "nothing new"
+            said.append(f"{moves} since {in_words(summary.since.previous)}")
         if stake := open_findings.payments.amount:
             said.append(f"{stake:,} at stake")
         said += [f"{summary.material:,} of them material"] if summary.material else []

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import singledispatch
@@ -180,14 +180,15 @@ CASE_ONLY: tuple[str, str] = (
 # Two runs
 
 
+def counted(counts: Mapping[BreakState, int], states: Iterable[BreakState]) -> str:
+    """Return the number of breaks in each of the *states* that has any."""
+    return ", ".join(f"{counts[each]:,} {in_words(each)}" for each in states if counts[each])
+
+
 def moves(counts: Mapping[BreakState, int], since: str) -> str:
     """Return the number of breaks in each state since a run."""
-
-    def counted(*states: BreakState) -> str:
-        return ", ".join(f"{counts[each]:,} {in_words(each)}" for each in states if counts[each])
-
-    now = counted(BreakState.NEW, BreakState.STILL_OPEN, BreakState.CHANGED, BreakState.REOPENED)
-    gone = counted(BreakState.RESOLVED, BreakState.NOT_KNOWN)
+    now = counted(counts, (BreakState.NEW, BreakState.STILL_OPEN, BreakState.CHANGED, BreakState.REOPENED))
+    gone = counted(counts, (BreakState.RESOLVED, BreakState.NOT_KNOWN))
     return f"{now or 'no breaks'}; {gone or 'none resolved'} since {since}."
 
 
