@@ -26,14 +26,14 @@ service, sending the request, waiting for the response, reading its body. "" if 
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
-class _WithAttributes(type):
-    """Gives each error keyword arguments. Each has a default: unpickling passes only the message."""
+class _WithAttributes:
+    def __init_subclass__(cls) -> None:
+        """Give an error of ours keyword arguments. Each has a default: unpickling passes only the message."""
+        if cls.__module__.startswith("payclient."):
+            define(cls, kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 
-    def __init__(cls, *_: object) -> None:
-        define(cls, kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 
-
-class PayClientError(Exception, metaclass=_WithAttributes):
+class PayClientError(_WithAttributes, Exception):
     """
     The base class of the errors that payclient raises on purpose.
 

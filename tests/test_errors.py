@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+from abc import ABC
 from itertools import product
 
 import payclient
@@ -10,7 +11,7 @@ from payclient import Transaction, errors
 from support.misses import check_each
 
 TREE = {
-    errors.PayClientError: (Exception,),
+    errors.PayClientError: (errors._WithAttributes, Exception),
     errors.ConfigurationError: (errors.PayClientError, ValueError),
     errors.InvalidReferenceError: (errors.PayClientError, ValueError),
     errors.ClientClosedError: (errors.PayClientError, RuntimeError),
@@ -227,3 +228,13 @@ def test_facts_as_json():
         return vars(again), str(again)
 
     check_each({kind: (vars(made(kind)), str(made(kind))) for kind in TREE}, restored)
+
+
+def test_own_class():
+    """A class of an application derives from ours as from any other: beside an `ABC`, and with its own annotations."""
+
+    class UnpaidError(errors.RateLimitedError, ABC):
+        reason: str
+
+    error = UnpaidError("too many", status_code=429)
+    assert (error.message, error.status_code) == ("too many", 429)
