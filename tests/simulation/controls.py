@@ -125,7 +125,7 @@ CONTROLS = (
             OURS, oracle="known head"),
     # Connections
     Control("a stale connection is replaced", "transports._connections:Connections.exchange",
-            "is_stale = is_stale_possible and error.silent", "is_stale = False", OURS),
+            "is_stale = is_stale_possible and not connection.parser.received", "is_stale = False", OURS),
     Control("an injected client is cancelled by a scope", "transports._client:HttpxClientTransport.send",
             "return await _in_own_scope(self._exchange_until_fresh(request))",
             "return await self._exchange_until_fresh(request)", INJECTED),

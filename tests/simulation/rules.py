@@ -6,7 +6,7 @@ A rule is named by its first words. Where no oracle can look, there is only a te
 
 RULES = {
     "client/_session": (
-        ("A slot is held during an attempt", "slots, left behind", "client/test_client:test_cancelled_at_every_moment"),
+        ("An attempt occupies a slot", "slots, left behind", "client/test_client:test_cancelled_at_every_moment"),
         (
             "Every attempt releases its slot",
             "slots, growth",
@@ -23,10 +23,10 @@ RULES = {
         ("An attempt is answered by any response", "recovers", "client/test_outage_rules:test_is_answer"),
         ("It is left when its caller", "waits", "client/test_outage:test_short_patience"),
         ("An outage begins when", "waits, recovers, refused", "client/test_outage_rules:test_beginning"),
-        ("Failures beside answers are load", "", "client/test_outage:test_poisoned_references"),
+        ("Failures among answers are load", "", "client/test_outage:test_poisoned_references"),
         ("A probe is sent for a new or a queued lookup", "probes, waits", "client/test_outage_rules:test_probes"),
         ("A probe belongs to the client", "recovers", "client/test_outage:test_impatient_callers"),
-        ("Evidence has an age", "recovers", "client/test_outage:test_evidence_has_an_age"),
+        ("Evidence ages", "recovers", "client/test_outage:test_evidence_has_an_age"),
         ("After an outage the limiter starts slowly", "slow start", "client/test_outage:test_slow_start"),
     ),
     "client/_stream": (
