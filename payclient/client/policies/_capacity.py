@@ -26,8 +26,8 @@ How much the service takes, learnt from the results of attempts: a number in fli
 7.  Some services refuse a share of the requests at any rate: one of several nodes does, or other clients use up a
     limit that allows no burst. If the share refused does not fall to less than half although cuts have lowered the
     rate, the remaining refusals are normal. Then each accepted attempt pays for twice as many, and only a refusal
-    that is not paid for may cut. An awaited lookup has little time: for it, 3 % are normal from the start, and
-    a rate lower by 15 % is enough to decide. For a row or a poll it is 60 %, because most limits are not of this kind.
+    that is not paid for may cut. An awaited lookup has little time: for it, 3 % are normal from the start, and a rate
+    lower by 15 % is enough to decide. For a row or a poll it is 1 % and 60 %, because most limits are not of this kind.
 8.  Workers that share a key grow more slowly, because each sees only its own refusals.
 9.  Half a minute without an attempt resets everything. Pauses that the service asked for are not counted.
 
@@ -63,7 +63,7 @@ _ROUNDED = 0.25  # a bound between two numbers is the higher one from three quar
 _FAILURES = 2  # failures count as one refusal: some are normal
 _ENOUGH = 3  # refusals. Fewer may be chance
 _AWAITED = 0.85, 20, 0.03  # share of the peak below which a rate has fallen, attempts there, and refusals paid for
-_BULK = 0.4, 50, 0.0
+_BULK = 0.4, 50, 0.01
 _MARGIN = 2.0  # normal refusals that each accepted attempt pays for besides
 _KEPT = 0.5  # remaining part of the refused share, after a cut
 _MAX_NORMAL = 0.5

@@ -90,6 +90,7 @@ CASES = [
     case("closed from the first attempt, nothing was learnt", 2, math.inf, *["T"] * 20, 0.1, "A"),
     # refused at any rate
     case("an awaited one may be refused after many were accepted", None, 28.7, *LIMITED, *busy(10.0), "T", **AWAITED),
+    case("a row of a stream after a hundred", None, 28.7, *LIMITED, *busy(10.0), "T"),
     case("a share that stays when the rate has fallen is normal", None, 16.8, *LIMITED, *SIXTH * 20, **AWAITED),
     case("then the rate grows", None, 211, *LIMITED, *SIXTH * 80, **AWAITED),
     case("for rows of streams it has to fall further", None, 8.73, *LIMITED, *SIXTH * 80),
