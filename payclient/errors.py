@@ -28,7 +28,7 @@ service, sending the request, waiting for the response, reading its body. "" if 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class _WithAttributes:
     def __init_subclass__(cls) -> None:
-        """Give an error of ours keyword arguments. Each has a default: unpickling passes only the message."""
+        """Give one of our own errors keyword arguments. Each has a default: unpickling passes only the message."""
         if cls.__module__.startswith("payclient."):
             define(cls, kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 
