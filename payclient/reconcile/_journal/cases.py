@@ -237,25 +237,30 @@ _AMOUNTS = f"SELECT repeats.first, amount {_OF_REPEATS}"
 _REPEATED = f"SELECT repeats.first, {tables.of('entries', tables.ENTRY)} {_OF_REPEATS}"
 _PAID_WITH = f"""
     SELECT reference FROM ({LATEST_PAID}) AS paid JOIN entries ON position = paid.id / 2
-    WHERE paid_reff = ? AND position != ? ORDER BY position LIMIT 3
+    WHERE paid_reff = ? AND position != ? ORDER BY paid.id LIMIT 3
 """
-_STANDING = f"""
-    SELECT entries.position FROM ({LATEST_PAID}) AS paid JOIN answers USING (id) JOIN entries ON position = paid.id / 2
-    WHERE paid.paid_reff = ? ORDER BY CAST(answers.amount AS REAL), entries.reference LIMIT 1
-"""
-_PAID_TWICE = f"""(
-    SELECT paid.paid_reff FROM ({LATEST_PAID}) AS paid WHERE paid.id != coalesce(second.id, given.id)
-    AND paid.paid_reff = CASE WHEN second.id IS NULL THEN given.paid_reff ELSE second.paid_reff END LIMIT 1
-)"""
+_PAID_TWICE = (
+    tables.INDEXES[1],
+    "CREATE TEMP TABLE IF NOT EXISTS paid_twice (paid_reff TEXT PRIMARY KEY, stands INTEGER) WITHOUT ROWID",
+    "DELETE FROM paid_twice",
+    # The first payment of each merchant_reff is the one that stands.
+    f"""
+    INSERT OR IGNORE INTO paid_twice SELECT paid.paid_reff, position FROM ({LATEST_PAID}) AS paid
+    JOIN answers USING (id) JOIN entries ON position = paid.id / 2
+    WHERE paid.paid_reff IN (SELECT paid_reff FROM ({LATEST_PAID}) GROUP BY paid_reff HAVING count(*) > 1)
+    ORDER BY CAST(answers.amount AS REAL), entries.reference
+    """,
+)
 _UNUSABLE = """(
     SELECT line FROM entries AS bad WHERE bad.reference = entries.reference AND bad.rejected IS NOT NULL
     ORDER BY rejected, position LIMIT 1
 )"""
 _CASE = f"""
-    position, entries.first, repeats.rows, {_PAID_TWICE}, earlier.data, sums.duplicated, sums.apart, {_UNUSABLE},
+    position, entries.first, repeats.rows, paid_twice.paid_reff, paid_twice.stands,
+    earlier.data, sums.duplicated, sums.apart, {_UNUSABLE},
     {tables.of("entries", tables.ENTRY)}, {tables.of("given", tables.ANSWER)}, {tables.of("second", tables.ANSWER)}
 """
-_ENTRY = slice(8, 8 + 2 + len(tables.ENTRY_COLUMNS))
+_ENTRY = slice(9, 9 + 2 + len(tables.ENTRY_COLUMNS))
 _FIRST = slice(_ENTRY.stop, _ENTRY.stop + len(tables.ANSWER_COLUMNS))
 _SECOND = slice(_FIRST.stop, _FIRST.stop + len(tables.ANSWER_COLUMNS))
 _ANSWERED = """
@@ -263,6 +268,8 @@ _ANSWERED = """
     LEFT JOIN sums ON sums.first = entries.first
     LEFT JOIN answers AS given ON given.id = 2 * coalesce(entries.first, position) AND rejected IS NULL
     LEFT JOIN answers AS second ON second.id = given.id + 1
+    LEFT JOIN paid_twice
+        ON paid_twice.paid_reff = CASE WHEN second.id IS NULL THEN given.paid_reff ELSE second.paid_reff END
 """
 _CASES = f"SELECT {_CASE} FROM entries LEFT JOIN earlier ON earlier.reference = entries.reference {_ANSWERED}"
 _EARLIER_CASES = f"""
@@ -356,7 +363,8 @@ class Cases:
 
     def __attrs_post_init__(self) -> None:
         with self.database.writing() as db:
-            db.execute(tables.INDEXES[1])
+            for statement in _PAID_TWICE:
+                db.execute(statement)
             db.execute("CREATE TEMP TABLE IF NOT EXISTS sums (first INTEGER PRIMARY KEY, duplicated TEXT, apart TEXT)")
             db.execute("DELETE FROM sums")
             for first, rows in groupby(self.database.read(_AMOUNTS), key=itemgetter(0)):
@@ -372,13 +380,13 @@ class Cases:
         return filter(None, map(self._case, self.database.read(f"{_CASES} {where} ORDER BY position", parameters)))
 
     def of_earlier(self) -> Iterator[tuple[records.ReferenceRecord, list[Case]]]:
-        for (reference, data), stored in groupby(self.database.read(_EARLIER_CASES), key=itemgetter(0, 5)):
+        for (reference, data), stored in groupby(self.database.read(_EARLIER_CASES), key=itemgetter(0, 6)):
             cases = (self._case(cells[1:]) for cells in stored if cells[1] is not None)
             yield records.record_from(reference, data), list(filter(None, cases))
 
     def _case(self, cells: tuple[Any, ...]) -> Case | None:
         """Return the case of a row of `_CASES`. None if it is part of another."""
-        position, first_position, rows, paid_reff, data, duplicated, apart, unusable_line = cells[: _ENTRY.start]
+        position, first_position, rows, paid_reff, stands, data, duplicated, apart, unusable = cells[: _ENTRY.start]
         entry, reference = tables.entry_from(cells[_ENTRY]), cells[_ENTRY.start + 2] or ""
         earlier, carried_from = None, ""
         if self.previous is not None:
@@ -391,8 +399,8 @@ class Cases:
             return Case(entry=entry, earlier=earlier, carried_from=carried_from)
         first, second = tables.observation_from(cells[_FIRST]), tables.observation_from(cells[_SECOND])
         is_found = any(each is not None and each.transaction and not each.reused_from for each in (first, second))
-        same_reff = paid_reff, first_position or position
-        paid_with = [] if paid_reff is None else self.database.fetch(_PAID_WITH, same_reff)
+        own = first_position or position
+        paid_with = [] if paid_reff is None else self.database.fetch(_PAID_WITH, (paid_reff, own))
         case = Case(
             entry=entry,
             first=first,
@@ -401,7 +409,7 @@ class Cases:
             duplicated=None if duplicated is None else int(duplicated),
             is_repeat=first_position is not None and first_position != position,
             paid_with=tuple(other for (other,) in paid_with),
-            stands=bool(paid_with) and self.database.fetch(_STANDING, same_reff[:1]) == [same_reff[1:]],
+            stands=bool(paid_with) and stands == own,
             other_found=self.found - is_found,
             ended_by=self.ended_by,
             earlier=earlier,
@@ -411,13 +419,13 @@ class Cases:
         if not self.rules.lines.are_summed or (side is not None and not side.is_in_ledger):
             return case
         if apart:
-            return evolve(case, apart=apart, unusable_line=unusable_line)
+            return evolve(case, apart=apart, unusable_line=unusable)
         if case.is_repeat:
             return None
         lines = None if first_position is None else self.database.fetch(tables.ENTRIES_OF, (entry.reference,))
         parts = (entry,) if lines is None else tuple(map(_usable, lines))
         parts = parts if are_parts(parts, self.rules) else ()
-        return evolve(case, parts=parts, unusable_line=unusable_line, rows=1)
+        return evolve(case, parts=parts, unusable_line=unusable, rows=1)
 
 
 _LISTED = "CREATE TEMP TABLE listed (reference TEXT, number INTEGER, amount, created TEXT, is_matched INTEGER)"
