@@ -30,9 +30,6 @@ _files: Any = import_module("pyarrow.fs")
 _Dataset: TypeAlias = Any
 _Table: TypeAlias = Any
 
-_BATCH_ROWS = 1000
-_TASKS_AT_ONCE = 2  # so an actor has other lookups to do while the last ones of a block are slow
-
 
 def lookup(
     ds: _Dataset,
@@ -86,7 +83,7 @@ def lookup(
             batch_size=None,
             compute=_data.ActorPoolStrategy(size=workers),
             num_cpus=cpus,
-            max_concurrency=_TASKS_AT_ONCE,
+            max_concurrency=2,  # so an actor has other lookups to do while the last ones of a block are slow
             max_restarts=-1,
             max_task_retries=retries,
         )
@@ -141,5 +138,5 @@ class _Worker:
 
     def _look_up(self, table: _Table) -> _Table:
         schema = lookup_schema(self._spec, table.schema)
-        batches = table.combine_chunks().to_batches(max_chunksize=_BATCH_ROWS)
+        batches = table.combine_chunks().to_batches(max_chunksize=1000)
         return _arrow.Table.from_batches(list(lookup_batches(batches, self._spec)), schema)

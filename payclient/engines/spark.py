@@ -27,8 +27,6 @@ __all__ = ["lookup", "reconcile"]
 
 _arrow: Any = import_module("pyarrow")
 _DataFrame: TypeAlias = Any
-_Session: TypeAlias = Any
-_StreamingQuery: TypeAlias = Any
 _Schema: TypeAlias = Any
 
 
@@ -70,7 +68,7 @@ def reconcile(
     checkpoint: str,
     reference: str | None = None,
     partitions: int | None = None,
-) -> _StreamingQuery:
+) -> Any:
     """
     Look up and compare the new rows of a stream, and stop at its end. The next call continues from the checkpoint.
 
@@ -107,7 +105,7 @@ def reconcile(
     return writer.trigger(availableNow=True).start(output)
 
 
-def _check_session(session: _Session, spec: LookupSpec) -> None:
+def _check_session(session: Any, spec: LookupSpec) -> None:
     if session.conf.get("spark.speculation", "false").lower() == "true":
         raise ConfigurationError("spark.speculation must be off: a second copy of a slow task repeats its lookups")
     variable = f"spark.executorEnv.{spec.key_variable}"

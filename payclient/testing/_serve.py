@@ -31,7 +31,11 @@ async def serve(app: ASGIApp, *, host: str = "127.0.0.1", port: int = 0) -> Asyn
     Raises:
         OSError: When the address cannot be listened on.
     """
-    with _listener(host, port) as listener:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.create_server((host, port), family=family, backlog=1024)
+    # The protocol is named, because asyncio sets TCP_NODELAY only then: without it an answer
+    # that is written in two parts waits 40 ms for an acknowledgement.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=made.detach()) as listener:
         server = _Server(_configure(app))
         running = asyncio.create_task(server.serve(sockets=[listener]))
         try:
@@ -43,14 +47,6 @@ async def serve(app: ASGIApp, *, host: str = "127.0.0.1", port: int = 0) -> Asyn
                 connection.transport.close()
             await until_done([running])
         running.result()
-
-
-def _listener(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.create_server((host, port), family=family, backlog=1024)
-    # The protocol is named, because asyncio sets TCP_NODELAY only then: without it an answer
-    # that is written in two parts waits 40 ms for an acknowledgement.
-    return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=listener.detach())
 
 
 def _configure(app: ASGIApp) -> uvicorn.Config:

@@ -310,7 +310,6 @@ PATHS = ("/api/transaction/detail", "/api-sandbox/transaction/detail")
 """Live and sandbox. Source: Transaction detail specification, part 4."""
 
 _NORMAL = Reply()
-_MAX_REQUESTS = 10_000
 
 
 class FakeService:
@@ -352,7 +351,7 @@ class FakeService:
         self._becoming: dict[str, Becoming] = {}
         self._advanced = 0.0
         self._scripts: dict[str, deque[Reply]] = {}
-        self._requests = deque[ReceivedRequest](maxlen=_MAX_REQUESTS)
+        self._requests = deque[ReceivedRequest](maxlen=10_000)
         self._counts = Counter[str]()
 
     def add(self, *, becomes: Iterable[tuple[float, str]] = (), **fields: Unpack[Fields]) -> dict[str, Any]:

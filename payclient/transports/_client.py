@@ -24,7 +24,6 @@ from payclient.transports._proxy import Origin
 from payclient.transports.fast import FastTransport, common_headers, header_lines
 
 _Value = TypeVar("_Value")
-_LIBRARIES = ("httpx", "httpx2")
 _MOCKED = {"httpcore", "httpcore2"}
 """Mockers of respx. The second one is from pytest-httpx2."""
 _STREAM = "payclient.stream"
@@ -40,7 +39,7 @@ _RESPONSE = "payclient.response"
 def _library_of(client: object) -> ModuleType:
     for kind in type(client).__mro__:
         library = sys.modules.get(kind.__module__.partition(".")[0])
-        if library is not None and library.__name__ in _LIBRARIES and isinstance(client, library.AsyncClient):
+        if library is not None and library.__name__ in ("httpx", "httpx2") and isinstance(client, library.AsyncClient):
             return library
     raise unfit("http_client", "an httpx.AsyncClient", type(client).__name__)
 
@@ -71,7 +70,6 @@ class _Freshness(UserDict[str, float | None]):
         return super().__getitem__(name)
 
     def watch(self, native: Any) -> None:
-        """Watch the connection of a request that is about to be sent."""
         self.update(native.extensions.get("timeout", {}))
         native.extensions = {**native.extensions, "trace": self._watch, "timeout": self}
 
@@ -193,7 +191,8 @@ class HttpxTransport(FastTransport):
         transport: Any = library.AsyncHTTPTransport.__new__(library.AsyncHTTPTransport)  # without its own pool
         transport._pool = PoolAdapter(self._connections, library)  # noqa: SLF001
         self._client: Any = library.AsyncClient(transport=transport, trust_env=False, timeout=None)
-        self._client._cookies = _without_cookies(library)  # noqa: SLF001  the property would copy them
+        cookies = type("NoCookies", (library.Cookies,), {"extract_cookies": _keep_none})()
+        self._client._cookies = cookies  # noqa: SLF001  the property would copy them
         self._no_auth, self._no_timeout = library.Auth(), library.Timeout(None).as_dict()
 
     async def send(self, request: Request) -> Response:
@@ -302,13 +301,8 @@ async def _in_own_scope(work: Coroutine[Any, Any, _Value]) -> _Value:
         raise
 
 
-def _without_cookies(library: Any) -> Any:
-    """Return a cookie store that keeps none: the service needs none, and each response could add another."""
-
-    def extract_cookies(_store: object, _response: object) -> None:
-        return None
-
-    return type("NoCookies", (library.Cookies,), {"extract_cookies": extract_cookies})()
+def _keep_none(_cookies: object, _response: object) -> None:
+    """Keep no cookie: the service needs none, and each response could add another."""
 
 
 async def _read_before_hooks(response: Any) -> None:

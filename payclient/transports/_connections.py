@@ -192,23 +192,19 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """End the exchange. A response with neither length nor chunks is complete now."""
         if isinstance(exc, ConnectionError) and self._transport is not None:
-            self._read_rest(self._transport)
+            # When a write fails, asyncio closes the connection without reading. The unread bytes may give the reason:
+            # in TLS 1.3, a service that demands a client certificate sends its alert during the request.
+            lost: Any = self._transport.get_extra_info("socket")
+            with suppress(OSError, TypeError), lost.dup() as own:  # uvloop's cannot be duplicated
+                while data := own.recv(_BUFFER):
+                    self._buffer[: len(data)] = data
+                    self.buffer_updated(len(data))
         self._transport = None
         if exc is None and (response := self.parser.end()) is not None:
             self._finish(response)
         self._break(str(exc) if exc else self._close_reason)
         if not self.closed.done():
             self.closed.set_result(None)
-
-    def _read_rest(self, transport: asyncio.Transport) -> None:
-        """Read the unread bytes of a lost connection."""
-        # When a write fails, asyncio closes the connection without reading. The unread bytes may give the reason: in
-        # TLS 1.3, a service that demands a client certificate sends its alert during the request.
-        lost: Any = transport.get_extra_info("socket")
-        with suppress(OSError, TypeError), lost.dup() as own:  # uvloop's cannot be duplicated
-            while data := own.recv(_BUFFER):
-                self._buffer[: len(data)] = data
-                self.buffer_updated(len(data))
 
     def _feed_decrypted(self, tls: TlsSession) -> None:
         try:

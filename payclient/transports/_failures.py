@@ -44,8 +44,6 @@ _PASSING_TLS_ERRORS = (
     ssl.SSLWantReadError,  # the handshake was still waiting when its time was over
     ssl.SSLWantWriteError,
 )
-
-
 _Error = TypeVar("_Error", bound=errors.TransportError)
 
 

@@ -143,7 +143,7 @@ def _make_context(options: Mapping[str, object]) -> ssl.SSLContext:
         problem = f"is not a PEM file with what is expected in it{detail}"
         if error.reason == "KEY_VALUES_MISMATCH":
             problem = "does not belong to client_cert"
-        raise _unusable(name, files.get(name, ""), problem) from None
+        raise invalid_option(name, f"{escape_unprintable(files.get(name, ''))} {problem}") from None
     return context
 
 
@@ -161,12 +161,8 @@ def _path(name: str, given: object) -> str:
     try:
         Path(path).open("rb").close()
     except OSError as error:
-        raise _unusable(name, path, f"cannot be read: {error.strerror}") from None
+        raise invalid_option(name, f"{escape_unprintable(path)} cannot be read: {error.strerror}") from None
     return path
-
-
-def _unusable(name: str, path: str, problem: str) -> ConfigurationError:
-    return invalid_option(name, f"{escape_unprintable(path)} {problem}")
 
 
 def _environment_proxy(url: SplitResult, *, trust_env: bool) -> Proxy | None:

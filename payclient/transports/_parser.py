@@ -38,11 +38,9 @@ from payclient.protocol import BODY_LIMIT, Response
 
 _END = b"\r\n\r\n"
 _LENGTH = "content-length"
-_DECIMAL, _HEXADECIMAL = b"[0-9]", b"[0-9a-fA-F]"
 _VARIABLES = {
-    _LENGTH: _DECIMAL,
-    "date": _DECIMAL,
-    **dict.fromkeys(("x-request-id", "request-id", "x-correlation-id", "cf-ray"), _HEXADECIMAL),
+    **dict.fromkeys((_LENGTH, "date"), b"[0-9]"),
+    **dict.fromkeys(("x-request-id", "request-id", "x-correlation-id", "cf-ray"), b"[0-9a-fA-F]"),
 }
 """The headers whose digits may differ, each with its kind of digits."""
 
@@ -76,9 +74,8 @@ class KnownHead:
                 variables.append((key, place))
                 shape = b"(%b)" % re.sub(digits, digits, shape)
             pattern += b"\r\n%b: %b" % (re.escape(name), shape)
-        return cls(
-            response.status_code, headers, raw_headers, variables, re.compile(pattern + _END + b"(?P<body>(?s:.*))")
-        )
+        compiled = re.compile(pattern + _END + b"(?P<body>(?s:.*))")
+        return cls(response.status_code, headers, raw_headers, variables, compiled)
 
     def find(self, data: bytes | memoryview) -> tuple[dict[str, str], list[tuple[bytes, bytes]], bytes] | None:
         """Return headers and body of *data* if it is one whole response with this head. Otherwise None."""

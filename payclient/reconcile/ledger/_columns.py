@@ -140,21 +140,17 @@ def read_word(cell: Any) -> str | None:
     """Return a word or a short text, or None for an empty cell."""
     if type(cell) is str and _USUAL(cell):
         return cell
-    text = (cell if isinstance(cell, str) else _only_text(cell)).strip(BLANK)
+    if cell is not None and not isinstance(cell, str):
+        is_number = isinstance(cell, int | float | Decimal) and not isinstance(cell, bool)
+        what = "a number, so leading zeros or digits may be lost" if is_number else "not text"
+        raise CellProblem(f"{{}} is {what}: store the column as text", shown(cell))
+    text = (cell or "").strip(BLANK)
     if not text.isascii() and (hidden := invisible(text)):
         raise CellProblem("{}", hidden)
     if text == r"\N":
         how = Remedy((Way("null", text),), "reads it as one")
         raise CellProblem("{} is an empty cell to databases", quote(text), remedies=[how])
     return text or None
-
-
-def _only_text(value: Any) -> str:
-    if value is None:
-        return ""
-    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-    what = "a number, so leading zeros or digits may be lost" if is_number else "not text"
-    raise CellProblem(f"{{}} is {what}: store the column as text", shown(value))
 
 
 def shown(value: Any) -> str:
@@ -337,12 +333,9 @@ def is_currency(symbol: str) -> bool:
     return is_sign or symbol.strip(".").casefold() in _CURRENCIES
 
 
-_MAX_CHOICES = 3
-
-
 def choices(field: str, names: Iterable[str]) -> list[Remedy]:
     """Return the remedies that choose one of *names* as the column of *field*."""
-    return [Remedy((Way("column", name, field),), "chooses it") for name in islice(dict.fromkeys(names), _MAX_CHOICES)]
+    return [Remedy((Way("column", name, field),), "chooses it") for name in islice(dict.fromkeys(names), 3)]
 
 
 IGNORING = Remedy((Way("ignore_column", "NAME"),), "leaves a column out", is_decision=True)

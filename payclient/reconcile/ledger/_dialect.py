@@ -171,8 +171,6 @@ def _text_of(cell: Any) -> str | None:
 
 
 UTF_8 = "utf-8"
-
-
 THOUSANDS = (",", ".", "space", "apostrophe")
 NEGATIVE = ("leading", "trailing", "parentheses", "debit")
 _ENCODINGS = (
@@ -186,7 +184,6 @@ _IN_SYMBOL = frozenset({"Sc", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me"})
 """Categories of the characters of a currency symbol, such as `Rp`, `US$`, `S/` and `₨`."""
 _MAX_MINOR_UNITS = 4
 _MONEY = ("amount", "fee", "amount_received")
-
 
 _is_row = must_be("the number of a row, from 1", lambda value: value is None or (type(value) is int and value >= 1))
 _is_mark = must_be("a point or a comma", lambda value: value in (None, ".", ","))

@@ -20,7 +20,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
-from heapq import nlargest
 from typing import Any
 
 from attrs import define, field, frozen
@@ -324,7 +323,7 @@ class Evidence:
                             found[each] += rows
         self.counts = {}
         if len(self.words) > MAX_COUNTED:  # words that rows share stay
-            self.words = dict(nlargest(MAX_COUNTED // 2, self.words.items(), key=_rows_of))
+            self.words = dict(Counter(self.words).most_common(MAX_COUNTED // 2))
 
     def _classify(self, cell: Any, text: str, rows: int) -> None:
         if isinstance(cell, date) or is_time(text):
@@ -369,7 +368,7 @@ class Evidence:
             return UnusedColumn(self.name, {} if self._sum is not None else self.words, self._sum)
         rest = {_FILLED: self._filled} if empty or self._has_objects else {}
         words = {**(self._few or rest), **empty}
-        return UnusedColumn(self.name, dict(sorted(words.items(), key=_rows_of, reverse=True))) if words else None
+        return UnusedColumn(self.name, dict(Counter(words).most_common())) if words else None
 
     @property
     def _few(self) -> Mapping[str, int]:
@@ -379,8 +378,7 @@ class Evidence:
         if are_times and len(eras) < 2 and _words_of(self.name) - _TIMES_BESIDE <= _TIMES:
             return {}
         are_labels = not self._has_objects and all(n == 1 and _NAME.fullmatch(word) for word, n in self.words.items())
-        most_frequent = nlargest(2, self.words.items(), key=_rows_of)
-        (word, most), (_, second) = [*most_frequent, ("", 0)][:2]
+        (word, most), (_, second) = [*Counter(self.words).most_common(2), ("", 0)][:2]
         is_alone = most >= _MAX_WORDS * max(second, 1)  # next to texts that are hardly shared
         is_shared = len(self.words) <= min(_MAX_REPEATED, self._filled // 2) and not is_alone
         if not are_labels and (len(self.words) <= _MAX_WORDS or is_shared):
@@ -399,10 +397,6 @@ class Evidence:
                 eras.append([year, year, 0])
             eras[-1][1:] = [year, eras[-1][2] + self._years[year]]
         return {f"{first:04}" if first == last else f"{first:04}-{last:04}": rows for first, last, rows in eras}
-
-
-def _rows_of(word: tuple[str, int]) -> int:
-    return word[1]
 
 
 def _words_of(name: str) -> set[str]:

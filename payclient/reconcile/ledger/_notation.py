@@ -262,6 +262,7 @@ _ORDERS = (
 )
 _MAX_CLOCKS = 4
 _READ = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_time_format = cache(TimeFormat)
 
 
 def _as_long(digits: re.Match[str]) -> str:
@@ -460,9 +461,6 @@ def _options(candidate: Dialect, declared: Dialect) -> tuple[Way, ...]:
 
 def _values(value: object) -> list[Any]:
     return [*cast("Iterable[Any]", value)] if isinstance(value, tuple) else [value]
-
-
-_time_format = cache(TimeFormat)
 
 
 def _time_parts(cell: str) -> tuple[re.Match[str] | None, str | None]:

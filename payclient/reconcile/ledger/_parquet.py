@@ -6,7 +6,7 @@ The only module that needs pyarrow (extra `parquet`).
 
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
-from itertools import chain, repeat
+from itertools import chain, repeat, starmap
 from typing import IO, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from payclient._shared.escape import escape_unprintable
 from payclient.reconcile.ledger._columns import CellProblem, Finder, LedgerError
 from payclient.reconcile.ledger._left_out import Scope
-from payclient.reconcile.ledger._rows import NO_COLUMNS, Entry, RejectedEntry, RowReader
+from payclient.reconcile.ledger._rows import NO_COLUMNS, RowReader
 
 _arrow: Any = pa  # pyarrow lacks type hints
 _parquet: Any = pq
@@ -38,18 +38,14 @@ def read_parquet(file: IO[bytes], find: Finder, scope: Scope) -> RowReader:
     reader = RowReader(find(header), scope.dialect, scope)
     flat = [each.name for each in parquet.schema_arrow if not _arrow.types.is_nested(each.type)]
     names = [*reader.columns.used.values(), *(each for each in flat if each in reader.columns.ignored)]
-    reader.rows = _rows(parquet, reader, [name for name in names if header.count(name) == 1])
+    rows = chain.from_iterable(_batches(parquet, [name for name in names if header.count(name) == 1], header))
+    reader.rows = starmap(reader.read, enumerate(rows, 1))
     return reader
 
 
 def damaged(error: Exception) -> LedgerError:
     detail = escape_unprintable(" ".join(str(error).split()), max_length=200)
     return LedgerError(f"the Parquet file is damaged or of an unsupported kind ({detail}): export it again")
-
-
-def _rows(parquet: Any, reader: RowReader, names: list[str]) -> Iterator[Entry | RejectedEntry | None]:
-    for number, cells in enumerate(chain.from_iterable(_batches(parquet, names, reader.columns.header)), 1):
-        yield reader.read(number, cells)
 
 
 def _batches(parquet: Any, names: list[str], header: tuple[str, ...]) -> Iterator[Iterable[tuple[Any, ...]]]:

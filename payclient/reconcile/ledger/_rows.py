@@ -159,8 +159,6 @@ _DIRECTED = ("amount", "amount_received")
 """Fields whose sign is the direction of the row. A fee is not one."""
 _DEBIT = "-"
 """Before the name of a field, its cell in the column of debits."""
-_TOTALS_ROW = {"reference", "kind"}
-"""The fields that a totals row reports."""
 _KEPT_DIGITS = 15
 """Digits of a number that a spreadsheet keeps. It makes the others 0."""
 _MIN_LONG = 5
@@ -353,7 +351,7 @@ class RowReader:
         if (reason := self._totals.reason(reference, amount, cells)) is not None:
             if reason.remedies and self.scope.leaves_out_totals(line, amount):
                 return None
-            known = {name: values[name] for name in _TOTALS_ROW & values.keys()}
+            known = {name: values[name] for name in ("reference", "kind") if name in values}
             return self._refused_row(line, [("", reason)], **known)
         if problems and tuple(cells) == self.columns.header:
             again = CellProblem("is the header again: were two files joined?")

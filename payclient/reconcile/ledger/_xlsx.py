@@ -158,8 +158,6 @@ _MAX_TEXT_BYTES = 256 * _MIB
 _MAX_OTHER_BYTES = 16 * _MIB
 _MAX_ROWS = 1_048_576
 _MAX_COLUMNS = 16_384
-_MAX_SHEETS = 3
-"""Maximum of proposed sheets."""
 _MAX_WHOLE = 10**15  # a spreadsheet does not keep further digits
 _NO_RESULT = CellProblem("is a formula without a stored result: open the file in a spreadsheet program and save it")
 
@@ -334,8 +332,7 @@ class _Workbook:
                         struck.add(number)
             else:
                 for number, style in enumerate(each.iter(_beside(each, "xf"))):
-                    form = shown.get(int(style.get("numFmtId", "0")))
-                    if form is not None:
+                    if (form := shown.get(int(style.get("numFmtId", "0")))) is not None:
                         self.styles[number] = form
                     if int(style.get("fontId", "0")) in struck:
                         self.struck.add(number)
@@ -380,7 +377,7 @@ def _choose(book: _Workbook, name: str | None) -> str:
     if not shown:
         names = ", ".join(map(quote, book.sheets)) or "none"
         what = "a sheet that is not hidden" if name is None else f"a sheet called {quote(name)}"
-        sheets = () if name is None else [*book.sheets][:_MAX_SHEETS]
+        sheets = () if name is None else [*book.sheets][:3]
         ways = [Remedy((Way("sheet", each),), "reads it") for each in sheets]
         refused = None if name is None else Way("sheet", name)
         raise LedgerError(f"the workbook does not have {what}: its sheets are {names}", remedies=ways, refused=refused)
