@@ -57,19 +57,16 @@ class Field:
         return self.cell in (Cell.CODE, Cell.WORD)
 
 
-_NAME = ("payment_name",)
 _AS_WORDS = r"[-_\s]+", " "
-_AS_TYPED = r"[-\s]+", ""
-_AS_INVOICE = r"\s+", " "  # dashes may distinguish invoices
 
 COMPARED_FIELDS = (
-    Field("merchant_reff", Cell.CODE, spelling=_AS_INVOICE),
+    Field("merchant_reff", Cell.CODE, spelling=(r"\s+", " ")),  # dashes may distinguish invoices
     Field("amount", Cell.MONEY),
     Field("fee", Cell.MONEY),
     Field("amount_received", Cell.MONEY),
     Field("status", Cell.WORD, spelling=_AS_WORDS),
-    Field("payment_method", Cell.WORD, also=_NAME, spelling=_AS_WORDS, code="method_differs"),
-    Field("payment_code", Cell.CODE, spelling=_AS_TYPED, code="payment_code_differs"),
+    Field("payment_method", Cell.WORD, also=("payment_name",), spelling=_AS_WORDS, code="method_differs"),
+    Field("payment_code", Cell.CODE, spelling=(r"[-\s]+", ""), code="payment_code_differs"),
     Field("expdate", Cell.TIME),
 )
 """In the order of every report."""

@@ -36,8 +36,7 @@ from payclient.reconcile.ledger import ABSENT, Entry, Ledger, LedgerError, Rejec
 
 Entries: TypeAlias = Iterable[Entry | RejectedEntry] | AsyncIterable[Entry | RejectedEntry]
 
-_ROWS_PER_TURN = 200
-"""Rows between two yields to the event loop."""
+_ROWS_PER_TURN = 200  # between two yields to the event loop
 
 
 class Phase(StrEnum):

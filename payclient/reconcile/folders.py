@@ -38,7 +38,6 @@ from payclient.reconcile.report.wording import moves
 __all__ = ["RunDiff", "open_past_run", "write_again"]
 
 JOURNAL = "journal.sqlite"
-_NEEDED = ("summary.json", report_rows.ROWS)
 _UNFINISHED = frozenset({Bucket.BREAK, Bucket.OPEN, Bucket.UNRESOLVED})
 _LEFT, _STATE = "left", "state"
 """Marks of kept records: a row that matched and that the ledger has lost since, and only a state, empty if paid."""
@@ -243,7 +242,7 @@ def _problem(folder: Path, problems: Mapping[str, str]) -> str:
     for name, what in problems.items():
         return f"{name}: {what}"
     listed = {each["name"] for each in _read(folder / MANIFEST)["files"]}
-    if missing := [name for name in _NEEDED if name not in listed]:
+    if missing := [name for name in ("summary.json", report_rows.ROWS) if name not in listed]:
         return f"it was written without {missing[0]}"
     return journal_problem(folder)
 
@@ -453,25 +452,22 @@ class RunDiff:
         return [text for (text,) in self._database.execute(query, (reference, is_later))]
 
     def _changes(self) -> Iterator[nights.BreakChange]:
-        unchanged = self._unchanged()
+        # Sides that are the same in both runs: the whole ledger, or the answers that were judged again.
+        one, other = self.earlier, self.later
+        is_ledger = one.note.ledger_sha256 == other.note.ledger_sha256 != ""
+        times = [(run.first_observed_at, run.note.last_observed_at) for run in (one, other)]
+        are_answers = other.judged_run == one.note.run and times[0] == times[1]
+        unchanged = [ResolvedBy.LEDGER] * is_ledger + [ResolvedBy.SERVICE] * are_answers
         for (reference,) in self._database.execute("SELECT DISTINCT reference FROM rows ORDER BY reference"):
-            was, before = self.earlier.breaks(self._texts(reference, is_later=False))
+            was, before = one.breaks(self._texts(reference, is_later=False))
             found = nights.changes_of(
-                *(reference, was, self.later.breaks(self._texts(reference, is_later=True))[1]),
-                run=self.later.note.run,
+                *(reference, was, other.breaks(self._texts(reference, is_later=True))[1]),
+                run=other.note.run,
                 before=nights.observed_at(before),
                 is_judged=self._is_judged,
                 unchanged=unchanged,
             )
             yield from (change for change in found if not change.is_old)
-
-    def _unchanged(self) -> list[ResolvedBy]:
-        """Return the sides that are the same in both runs: the whole ledger, or the answers that were judged again."""
-        one, other = self.earlier, self.later
-        is_ledger = one.note.ledger_sha256 == other.note.ledger_sha256 != ""
-        times = [(run.first_observed_at, run.note.last_observed_at) for run in (one, other)]
-        are_answers = other.judged_run == one.note.run and times[0] == times[1]
-        return [ResolvedBy.LEDGER] * is_ledger + [ResolvedBy.SERVICE] * are_answers
 
     def _is_judged(self, reference: str) -> bool:
         found = {json.loads(text)["bucket"] for text in self._texts(reference, is_later=True)}

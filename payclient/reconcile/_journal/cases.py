@@ -262,7 +262,6 @@ _CASE = f"""
 """
 _ENTRY = slice(9, 9 + 2 + len(tables.ENTRY_COLUMNS))
 _FIRST = slice(_ENTRY.stop, _ENTRY.stop + len(tables.ANSWER_COLUMNS))
-_SECOND = slice(_FIRST.stop, _FIRST.stop + len(tables.ANSWER_COLUMNS))
 _ANSWERED = """
     LEFT JOIN repeats ON entries.first IS NOT NULL AND repeats.reference = entries.reference
     LEFT JOIN sums ON sums.first = entries.first
@@ -397,7 +396,7 @@ class Cases:
         side = side_of(self.database, self.statement, reference, position, earlier, self.rules)
         if isinstance(entry, RejectedEntry):
             return Case(entry=entry, earlier=earlier, carried_from=carried_from)
-        first, second = tables.observation_from(cells[_FIRST]), tables.observation_from(cells[_SECOND])
+        first, second = tables.observation_from(cells[_FIRST]), tables.observation_from(cells[_FIRST.stop :])
         is_found = any(each is not None and each.transaction and not each.reused_from for each in (first, second))
         own = first_position or position
         paid_with = [] if paid_reff is None else self.database.fetch(_PAID_WITH, (paid_reff, own))
@@ -429,7 +428,6 @@ class Cases:
 
 
 _LISTED = "CREATE TEMP TABLE listed (reference TEXT, number INTEGER, amount, created TEXT, is_matched INTEGER)"
-_ADD_LISTED = "INSERT INTO listed VALUES (?, ?, ?, ?, ?)"
 _BOTH_LEDGERS = """
     SELECT reference, 0 AS is_now, number, amount, created, is_matched FROM listed UNION ALL
     SELECT coalesce(reference, ''), 1, 1, amount, NULL, 0 FROM entries WHERE position <= ?
@@ -454,7 +452,7 @@ def carry_over(
         return find(query, (reference, after)).fetchone() is not None
 
     def add_listed(row: records.ListedRow) -> bool:
-        writing.execute(_ADD_LISTED, (*row[:2], str(row[2]), *row[3:]))  # the size is unlimited
+        writing.execute("INSERT INTO listed VALUES (?, ?, ?, ?, ?)", (*row[:2], str(row[2]), *row[3:]))  # of any size
         reference, *_, created, is_matched = row
         is_missed = is_matched and not rules.may_leave and records.is_covered(created, first, rules.time_zone)
         return is_missed and not is_listed(reference)

@@ -41,9 +41,6 @@ _Kind = TypeVar("_Kind")
 
 # ruff: noqa: S608  no text of a stranger is in a query. What is put together are names of columns
 
-_OF_READING = frozenset({"ledger", "rules", "statement"})
-"""The parts of an identity that describe how both sides are written, read and judged."""
-
 _REPEATS_FIRST = "(SELECT first FROM repeats WHERE repeats.reference = entries.reference)"
 _FINISH_LEDGER = (
     """
@@ -72,14 +69,11 @@ _IS_JUDGED = """
     SELECT 1 FROM entries JOIN answers ON answers.id / 2 = coalesce(entries.first, position)
     WHERE entries.reference = ? AND rejected IS NULL AND answer NOT IN ('failed', 'unusable') LIMIT 1
 """
-
 _WITHOUT_ROW = """
     SELECT reference, data FROM earlier WHERE data LIKE '%"settled"%' AND NOT (? AND EXISTS (
         SELECT 1 FROM entries WHERE entries.reference = earlier.reference AND rejected IS NULL
     )) ORDER BY reference
 """
-
-
 _NOT_IN_LEDGER = """
     SELECT reference, min(line) FROM statement WHERE rejected IS NULL AND NOT EXISTS (
         SELECT 1 FROM entries WHERE entries.reference = statement.reference AND entries.rejected IS NULL
@@ -133,7 +127,8 @@ class Journal:
             before = json.loads(stored)
             names = sorted({*before, *identity})
             different = [name for name in names if before.get(name, "none") != identity.get(name, "none")]
-            if different and _OF_READING.issuperset(different) and not self._count("FROM answers"):
+            # The parts that describe how both sides are written, read and judged may change before the first answer.
+            if different and {"ledger", "rules", "statement"}.issuperset(different) and not self._count("FROM answers"):
                 with self._database.writing() as db:  # start over
                     for table in tables.NAMES:
                         db.execute(f"DELETE FROM {table}")
@@ -361,7 +356,6 @@ REUSED = "reused"
 """The note of a journal that answers were taken over into."""
 
 _same = attrgetter(*COMPARED, "kind")
-_ANSWERS_PER_STEP = 1_000
 
 
 @frozen(kw_only=True)
@@ -383,7 +377,7 @@ def take_over(journal: Journal, reuse: Reuse, *, rules: Rules, now: datetime) ->
     answers, previous = reuse.answers(), journal.previous
     # Those after the last row of the ledger are of the previous run, and looked up again.
     last = journal.rows if previous is None else previous.rows
-    while some := list(islice(answers, _ANSWERS_PER_STEP)):
+    while some := list(islice(answers, 1_000)):
         for entries, answer in some:
             if timedelta(0) <= now - answer.at <= reuse.max_age:
                 _take(journal, entries, answer, rules, last=last)

@@ -101,8 +101,7 @@ _MICROSECOND = timedelta(microseconds=1)
 _BOUND = 2**63
 _MONEY = tuple(name for name, kind in KINDS.items() if kind == "money")
 _TIMES = ("expdate", "created_at")
-_OF_TRANSACTION = TRANSACTION_COLUMNS[:-1]
-"""Without the deviations, which are JSON."""
+_OF_TRANSACTION = TRANSACTION_COLUMNS[:-1]  # without the deviations, which are JSON
 _NO_TRANSACTION: tuple[Any, ...] = (None,) * len(TRANSACTION_COLUMNS)
 
 
@@ -244,13 +243,11 @@ def _tables(connection: sqlite3.Connection) -> set[tuple[object, ...]]:
     return set(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
 
 
-_CACHE_KIB = 16_384
 # Without the GIL, a cached statement that a thread has prepared is freed when that thread runs again, or ends. Until
 # then SQLite keeps the closed file open, and locked.
 _CACHED_STATEMENTS = 0 if sysconfig.get_config_var("Py_GIL_DISABLED") else 128
 _MIN_BYTES = 512
 _MAX_LOG_BYTES = 1 << 22
-_COPY_BYTES = 1 << 20
 _BESIDE = ("", "-wal", "-shm", "-journal")
 _FAULTS = (sqlite3.Error, UnicodeDecodeError)
 """The exceptions of a damaged file: SQLite's messages may quote the damage."""
@@ -288,7 +285,7 @@ class Database:
         execute = self.connection.execute
         add_checksum(self.connection)
         execute("PRAGMA page_size = 4096")
-        execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        execute("PRAGMA cache_size = -16384")  # KiB
         if self.path is None:
             execute("PRAGMA journal_mode = OFF")
             execute("PRAGMA synchronous = OFF")
@@ -406,7 +403,7 @@ def copy_journal(path: Path, file: IO[bytes]) -> None:
     verify_journal(path)  # refuses what is missing, too
     try:
         with open(path, "rb", opener=own) as journal:
-            copyfileobj(journal, file, _COPY_BYTES)
+            copyfileobj(journal, file, 1 << 20)
             file.flush()
     except OSError as error:
         raise JournalError(f"{path} cannot be read: {error.strerror}") from error

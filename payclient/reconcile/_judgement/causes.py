@@ -235,7 +235,6 @@ _MAX_TEXT = 60
 SETTLED = "settled amount"
 """The amount of a pattern between service and statement."""
 
-
 Cause: TypeAlias = tuple[Any, ...]
 """A `PatternKind`, and the values that the rows share, in the form of JSON."""
 

@@ -200,7 +200,6 @@ class PatternKind(StrEnum):
 
 _STATE = ("status", "expdate")
 _MONEY = ("amount", "amount_received", "status")
-_FEE = ("fee", "amount", "payment_method")
 _OF_STATUS = ("", _STATE, PatternKind.STATUS)
 
 
@@ -356,7 +355,7 @@ class Code(Described):
         "The fee is not the recorded one. Compare it with the contract.",
     )
     FEE_OFF_SCHEDULE = (
-        *("fee_off_schedule", Severity.MEDIUM, "", _FEE, PatternKind.FEE, None),
+        *("fee_off_schedule", Severity.MEDIUM, "", ("fee", "amount", "payment_method"), PatternKind.FEE, None),
         "Fee off schedule",
         "The fee is not the one of the rules' schedule. Claim it back, or correct the schedule.",
     )

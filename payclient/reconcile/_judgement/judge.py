@@ -49,8 +49,7 @@ def why_not_summed(lines: Iterable[Entry], rules: Rules) -> str:
         is_charge = rules.lines.kind_of(line.kind) in (Kind.CHARGE, None)
         first = firsts.setdefault(is_charge, line)
         if is_charge not in problems and _state(line, rules) != _state(first, rules):
-            said = f"status is {_said(first)} on line {first.line} and {_said(line)} on line {line.line}"
-            problems[is_charge] = said
+            problems[is_charge] = f"status is {_said(first)} on line {first.line} and {_said(line)} on line {line.line}"
     return problems.get(True in firsts, "")
 
 
@@ -423,6 +422,5 @@ class _Judgement:
             reused_from=seen.reused_from if seen else "",
         )
         least = rules.material_from
-        return (
-            row if least is None or row.bucket is not Bucket.BREAK else evolve(row, is_material=row.at_stake >= least)
-        )
+        is_material = least is not None and row.bucket is Bucket.BREAK and row.at_stake >= least
+        return evolve(row, is_material=True) if is_material else row

@@ -161,7 +161,10 @@ def changes_of(
             why = _unknown(then, rows, is_judged)
             by = None if why else _resolved_by(then, rows, unchanged)
             now = evolve(then, state=BreakState.NOT_KNOWN if why else BreakState.RESOLVED, by=by)
-        history = _history(now, at)
+        age = 0
+        if at is not None and now.first_seen is not None:  # calendar days: nightly runs are one day apart, not 0.99
+            age = max((at.astimezone(UTC).date() - now.first_seen.astimezone(UTC).date()).days, 0)
+        history = History(state=now.state, first_seen=now.first_seen, first_run=now.first_run, age_days=age)
         yield BreakChange(reference=reference, was=then, now=now, history=history, why=why, is_old=is_old)
 
 
@@ -178,13 +181,6 @@ def _unknown(was: BreakRecord, rows: Sequence[Row], is_judged: Callable[[str], b
     if all(is_judged(other) for ledger, _ in was.sides for other in read_list(str(ledger))):
         return ""
     return "it was paid twice, and the later run does not know the state of the other payment"
-
-
-def _history(known: BreakRecord, at: datetime | None) -> History:
-    age = 0
-    if at is not None and known.first_seen is not None:  # calendar days: nightly runs are one day apart, not 0.99
-        age = max((at.astimezone(UTC).date() - known.first_seen.astimezone(UTC).date()).days, 0)
-    return History(state=known.state, first_seen=known.first_seen, first_run=known.first_run, age_days=age)
 
 
 def _resolved_by(was: BreakRecord, rows: Sequence[Row], unchanged: Collection[ResolvedBy]) -> ResolvedBy:
@@ -273,10 +269,7 @@ class PreviousRun:
     @property
     def trend_with_itself(self) -> tuple[tuple[str, int], ...]:
         """The trend for the next run: the last few runs."""
-        return (*self.trend, (self.run, self.buckets.get(Bucket.BREAK, 0)))[-_MAX_TREND:]
-
-
-_MAX_TREND = 29
+        return (*self.trend, (self.run, self.buckets.get(Bucket.BREAK, 0)))[-29:]
 
 
 def reversal(earlier: ReferenceRecord, entry: Entry, answer: Observation, rules: Rules) -> Finding | None:
@@ -328,9 +321,6 @@ def record_from(reference: str, cell: str | None) -> ReferenceRecord:
     return from_json({"reference": reference, **json.loads(cell)}, ReferenceRecord)
 
 
-_MAX_MISSING = 20
-
-
 @frozen
 class RowTotal:
     """A number of ledger rows and the sum of their amounts."""
@@ -377,7 +367,7 @@ def ledger_change(rows: Iterable[Sequence[Any]], covers_from: datetime | None, z
             changed += more.amount
         if is_missing:
             totals["missing"] += sides[0]
-            references += [reference][: _MAX_MISSING - len(references)]
+            references += [reference][: 20 - len(references)]
     return LedgerChange(**totals, changed=changed, references=tuple(references), covers_from=covers_from)
 
 

@@ -136,12 +136,9 @@ def has_only(*names: str) -> Validator:
     return check
 
 
-_is_of_fields = has_only(*FIELDS)
-
-
 def are_columns(rules: object, attribute: Attribute[Any], value: Mapping[str, object]) -> None:
     """Refuse a table `columns` with another name than a field's, or a value that is not the name of a column."""
-    _is_of_fields(rules, attribute, value)
+    has_only(*FIELDS)(rules, attribute, value)
     for name, column in value.items():
         if not isinstance(column, str) or not column.strip():
             raise problem("the name of a column", column, "columns", name)
@@ -202,18 +199,15 @@ Limit: TypeAlias = timedelta | BusinessDays
 """The age below which a row is young."""
 
 
-def read_limit(text: str) -> Limit | None:
-    """Return the limit from its `limit_text`. None if *text* is neither a duration nor a number of business days."""
-    match = _BUSINESS_DAYS.fullmatch(text.strip())
-    return BusinessDays(int(match[1])) if match else read_duration(text)
-
-
 def limit_text(limit: Limit) -> str:
     return str(limit) if isinstance(limit, BusinessDays) else duration_text(limit)
 
 
 def to_limit(value: Limit | str) -> Any:
-    found = read_limit(value) if isinstance(value, str) else None
+    if not isinstance(value, str):
+        return value
+    match = _BUSINESS_DAYS.fullmatch(value.strip())
+    found = BusinessDays(int(match[1])) if match else read_duration(value)
     return value if found is None else found
 
 

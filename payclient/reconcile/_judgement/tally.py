@@ -38,7 +38,6 @@ _TABLES = {
 """The columns. Amounts are text, because they may have more than 64 bits."""
 
 _OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-_CACHE_KIB = 16_384
 
 
 def temporary_database(*tables: str, folder: Path | None = None) -> sqlite3.Connection:
@@ -46,7 +45,7 @@ def temporary_database(*tables: str, folder: Path | None = None) -> sqlite3.Conn
     path = "" if folder is None else folder / "tables.sqlite"
     database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     for statement in (
-        *("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", f"PRAGMA cache_size = -{_CACHE_KIB}"),
+        *("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", "PRAGMA cache_size = -16384"),  # KiB
         *(f"CREATE TABLE {table}" for table in tables),
         "BEGIN",
     ):
@@ -73,10 +72,8 @@ _fields_of = attrgetter(*FIELDS)
 _MAX_METHODS = 1_000
 _MAX_METHOD_LENGTH = 80
 _MIN_ROWS = 20
-_MIN_SHARE = 20
-"""A pattern explains at least one in this number of breaks."""
+_MIN_SHARE = 20  # a pattern explains at least one in this number of breaks
 _MAX_SHOWN = 20
-_MAX_LINES = 3
 _SOON_DAYS = 7
 _ALL_USED = result.Compared()
 
@@ -87,14 +84,11 @@ _NEWS = tuple(state for state in BreakState if state.is_news)
 
 _Step = TypeVar("_Step", bound=BridgeStep)
 
-_POSTINGS = """
-    SELECT reference, part, code, severity, age, amount FROM postings ORDER BY reference, part, code, rowid
-"""
+_POSTINGS = "SELECT reference, part, code, severity, age, amount FROM postings ORDER BY reference, part, code, rowid"
 _CAUSES = """
     SELECT cause, reference, at_stake FROM causes
     WHERE cause IN (SELECT cause FROM causes GROUP BY cause HAVING count(*) >= ?) ORDER BY cause, reference
 """
-_LINES = "SELECT line FROM causes WHERE cause = ? ORDER BY rowid LIMIT ?"
 
 
 @define
@@ -438,8 +432,8 @@ class Tally:
                 stakes = [int(at_stake) for *_, at_stake in of_payment]
                 rows, amount = rows + len(stakes), amount + max(stakes)
             kind, *values = json.loads(cause)
-            lines = tuple(line for (line,) in self._select(_LINES, cause, _MAX_LINES))
-            patterns.append(causes.Pattern(PatternKind(kind), tuple(values), rows, amount, lines))
+            lines = self._select("SELECT line FROM causes WHERE cause = ? ORDER BY rowid LIMIT 3", cause)
+            patterns.append(causes.Pattern(PatternKind(kind), tuple(values), rows, amount, tuple(chain(*lines))))
         patterns.sort(key=lambda each: (-each.rows, list(PatternKind).index(each.kind)))
         return tuple(patterns[:_MAX_SHOWN])
 

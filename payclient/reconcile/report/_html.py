@@ -25,14 +25,12 @@ _MAX_SENTENCE = 4_000  # made of shortened values
 _MINUS = "\N{MINUS SIGN}"
 _MAX_MARKS = 3  # the most that a writing system needs
 
-
 FILES = {each.name: each.holds for each in sorted(OUTPUTS, key=attrgetter("position")) if each.holds} | {
     MANIFEST: "fingerprints of all files, to detect changes",
     "journal.sqlite": "every answer, to resume the run and to write this report again",
     DECISIONS: "the decisions about breaks",
 }
 """The other files of a report, and what each is for."""
-
 
 _ADVICE = {
     Bucket.UNRESOLVED: "Whether these exist is unknown: a trustworthy answer is missing. The next run asks again.",

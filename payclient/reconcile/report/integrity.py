@@ -6,7 +6,7 @@ import os
 from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from attrs import asdict, frozen
 
@@ -206,7 +206,10 @@ def add_decisions(folder: Path, decisions: Iterable[Decision]) -> tuple[Decision
     with open(path, "a+b", opener=own) as file:
         if not lock(file):
             raise DecisionError(f"{path} is in use by another process: try again")
-        _cut_off(file)
+        file.seek(0)
+        content = file.read()
+        if content and not content.endswith(b"\n"):  # a killed process did not write its last line to its end
+            file.truncate(content.rfind(b"\n") + 1)
         log = read_log(folder)
         known, previous = log.latest, log.checksums[-1] if log.checksums else FIRST
         leading: dict[tuple[str, str], Decision] = {}
@@ -226,14 +229,6 @@ def add_decisions(folder: Path, decisions: Iterable[Decision]) -> tuple[Decision
 
 def _is_new(decision: Decision, known: Mapping[tuple[str, str], Decision]) -> bool:
     return decision.key not in known or known[decision.key].cells != decision.cells
-
-
-def _cut_off(file: IO[bytes]) -> None:
-    """Cut off a last line that a killed process did not write to its end."""
-    file.seek(0)
-    content = file.read()
-    if content and not content.endswith(b"\n"):
-        file.truncate(content.rfind(b"\n") + 1)
 
 
 def verify_decisions(folder: Path) -> tuple[Problem, ...]:

@@ -35,8 +35,6 @@ ROWS: str = "rows.jsonl"
 """The file with every row."""
 
 Cell: TypeAlias = str | int | bool | datetime | list[str] | None
-
-
 _Values: TypeAlias = Callable[[Sequence[Row]], Sequence[Cell]]
 
 
@@ -141,7 +139,6 @@ _TIMES = (
     RowColumn("confirmed_at", Kind.AT, "Confirmed at (UTC)", 20),
     RowColumn("is_changed_during_run", Kind.FLAG, "Changed during run", 10),
 )
-_IS_REPEAT = RowColumn("is_repeat", Kind.FLAG)
 _LINES = RowColumn("lines", Kind.TEXTS, values=_each(lambda row: list(map(str, row.lines))))
 _STATE = RowColumn("state", Kind.WORD, "State", 12, values=_age(attrgetter("state")))
 _FIRST_SEEN = RowColumn("first_seen", Kind.AT, "First seen", 20, values=_age(attrgetter("first_seen")))
@@ -172,7 +169,7 @@ CSV = (
 PARQUET = (
     *(RUN, _STATE, _FIRST_SEEN, _FIRST_RUN, _AGE_DAYS, _CARRIED, _REUSED, _LINE, _REFERENCE, _BUCKET),
     *(_CODE, _SEVERITY, _SENTENCE, _WAIVED, _OTHERS, _REASON, _ERROR, _DIFFERENCE, *SIDES, *_MEANINGS, _CREATED),
-    *(*_TIMES, _IS_REPEAT, _LINE_OF),
+    *(*_TIMES, RowColumn("is_repeat", Kind.FLAG), _LINE_OF),
 )
 """Columns of `rows.parquet`."""
 
@@ -363,6 +360,7 @@ def _finding_from(data: dict[str, Any]) -> Finding:
 def row_from_json(data: dict[str, Any]) -> Row:
     # Not kept: whether it lacks a probe, and which lines of the statement cannot be used or are left out.
     status, service, side = data["status"], data["service"], data.get("statement")
+    settled = settled_from(side) if side and side["is_settled"] else None
     kept = ("reason", "error", "carried_from", "reused_from", "is_repeat", "is_material", "is_changed_during_run")
     return Row(
         entry=_entry(data["line"], data["ledger"], status["ledger"]),
@@ -374,15 +372,10 @@ def row_from_json(data: dict[str, Any]) -> Row:
         ledger_status=status["ledger_meaning"] and Status(status["ledger_meaning"]),
         service_status=status["service_meaning"] and Status(status["service_meaning"]),
         parts=tuple(_usable(part["line"], part) for part in data.get("parts", ())),
-        other_side=side and _side_from(side),
+        other_side=side and StatementSide(settled=settled, is_in_ledger=side["is_in_ledger"]),
         was_paid="was_paid" in data,
         **{name: data[name] for name in kept},
     )
-
-
-def _side_from(side: dict[str, Any]) -> StatementSide:
-    settled = settled_from(side) if side["is_settled"] else None
-    return StatementSide(settled=settled, is_in_ledger=side["is_in_ledger"])
 
 
 def _entry(line: int, ledger: dict[str, Any], word: str | None) -> Entry | RejectedEntry:

@@ -55,8 +55,7 @@ ADVICE: Mapping[Condition, str] = {
 
 # What was compared
 
-_MAX_UNUSED = 8
-"""Columns of one kind that a sentence names."""
+_MAX_UNUSED = 8  # columns of one kind that a sentence names
 
 
 def _first(named: Sequence[str]) -> list[str]:
@@ -258,7 +257,6 @@ def _(value: IgnoredLines) -> str:
 
 @in_words.register
 def _(value: StatementTotals) -> str:
-    """Return the lines that the rules leave out."""
     lines = f"{plural(value.ignored_lines, 'line')} of the statement"
     return f"{lines} left out by the rules: {value.ignored_amount:,}" if value.ignored_lines else ""
 
@@ -276,7 +274,6 @@ def _(value: UnknownWord) -> str:
 
 @in_words.register
 def _(value: Decision) -> str:
-    """Return that a break is still there although it was marked as corrected."""
     which, who = f"{value.code} of {quote(value.reference)}", value.owner or value.by
     said = f"{which} is still there, although {who} marked it on {value.at.date()} as {Resolution.CORRECTED}"
     return escape_unprintable(said, max_length=400)
@@ -333,7 +330,6 @@ def _rule_value(key: str, value: Any) -> str:
 
 @in_words.register
 def _(value: LedgerChange) -> str:
-    """Return the roll-forward in rows and money, and the rows that left although the ledger covers their time."""
     sides = zip(*map(astuple, (value.before, value.new, value.left)), strict=True)
     rows, amounts = (f"{before:,} before + {new:,} new - {left:,} left" for before, new, left in sides)
     changed = f" {'+' if value.changed > 0 else '-'} {abs(value.changed):,} changed" if value.changed else ""
@@ -352,7 +348,6 @@ def _(value: LedgerChange) -> str:
 
 @in_words.register
 def _(value: PreviousRun) -> str:
-    """Return the day of its last answer, or else its name."""
     at = value.last_observed_at
     return quote(value.folder) if at is None else f"{at.day} {_MONTHS[at.month - 1]}"
 

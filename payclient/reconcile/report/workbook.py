@@ -46,7 +46,6 @@ _CREATED = datetime(1980, 1, 1, tzinfo=UTC)
 
 Value: TypeAlias = str | int | None
 
-
 TEXT, MONEY, PLAIN, _HEADER = "@", "#,##0", "0", "header"
 """The formats of cells."""
 
