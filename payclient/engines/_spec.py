@@ -84,10 +84,8 @@ def _to_rules(rules: Rules | str) -> str:
         message = "rules must not sum lines: an engine judges each row for itself. Reconcile the whole ledger instead"
         raise ConfigurationError(message)
     if left_out := next((name for name in _OF_WHOLE_LEDGERS if getattr(kept.ledger, name)), None):
-        message = (
-            f"rules must not declare {left_out} for the ledger: an engine leaves no row out, so filter the rows before"
-        )
-        raise ConfigurationError(message)
+        problem = f"rules must not declare {left_out} for the ledger: an engine leaves no row out"
+        raise ConfigurationError(f"{problem}, so filter the rows before")
     return json.dumps(rules_as_json(kept), sort_keys=True)
 
 

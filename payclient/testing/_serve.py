@@ -36,7 +36,19 @@ async def serve(app: ASGIApp, *, host: str = "127.0.0.1", port: int = 0) -> Asyn
     # The protocol is named, because asyncio sets TCP_NODELAY only then: without it an answer
     # that is written in two parts waits 40 ms for an acknowledgement.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=made.detach()) as listener:
-        server = _Server(_configure(app))
+        config = uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            interface="asgi3",
+            lifespan="off",
+            log_config=None,
+            server_header=False,
+            date_header=False,  # the application sets its own
+            proxy_headers=False,
+            timeout_graceful_shutdown=1,
+        )
+        server = _Server(config)
         running = asyncio.create_task(server.serve(sockets=[listener]))
         try:
             # The socket listens already, so early connections wait for the server to be up.
@@ -47,21 +59,6 @@ async def serve(app: ASGIApp, *, host: str = "127.0.0.1", port: int = 0) -> Asyn
                 connection.transport.close()
             await until_done([running])
         running.result()
-
-
-def _configure(app: ASGIApp) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        http="h11",
-        ws="none",
-        interface="asgi3",
-        lifespan="off",
-        log_config=None,
-        server_header=False,
-        date_header=False,  # the application sets its own
-        proxy_headers=False,
-        timeout_graceful_shutdown=1,
-    )
 
 
 class _Server(uvicorn.Server):

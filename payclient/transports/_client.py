@@ -24,6 +24,7 @@ from payclient.transports._proxy import Origin
 from payclient.transports.fast import FastTransport, common_headers, header_lines
 
 _Value = TypeVar("_Value")
+_CLOSED = "this http_client cannot be used: it has been closed"
 _MOCKED = {"httpcore", "httpcore2"}
 """Mockers of respx. The second one is from pytest-httpx2."""
 _STREAM = "payclient.stream"
@@ -42,10 +43,6 @@ def _library_of(client: object) -> ModuleType:
         if library is not None and library.__name__ in ("httpx", "httpx2") and isinstance(client, library.AsyncClient):
             return library
     raise unfit("http_client", "an httpx.AsyncClient", type(client).__name__)
-
-
-def _closed() -> errors.ClientClosedError:
-    return errors.ClientClosedError("this http_client cannot be used: it has been closed")
 
 
 class _ReusedError(Exception):
@@ -97,11 +94,11 @@ class HttpxClientTransport:
     def __init__(self, client: Any) -> None:
         self._library, self._client = _library_of(client), client
         if client.is_closed:
-            raise _closed()
+            raise errors.ClientClosedError(_CLOSED)
 
     async def send(self, request: Request) -> Response:
         if self._client.is_closed:
-            raise _closed()
+            raise errors.ClientClosedError(_CLOSED)
         return await _in_own_scope(self._exchange_until_fresh(request))
 
     async def _exchange_until_fresh(self, request: Request) -> Response:
@@ -203,7 +200,7 @@ class HttpxTransport(FastTransport):
             TransportError: When no complete response was received.
         """
         if self._client.is_closed:
-            raise _closed()
+            raise errors.ClientClosedError(_CLOSED)
         return await _exchange(self.library, request, self._native, self._send, _is_without_network)
 
     def _part(self, request: Request) -> Any:

@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from functools import cache, partial
 from ipaddress import ip_address
 from threading import Thread
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import aiohappyeyeballs
 
@@ -48,9 +48,9 @@ class TlsSession:
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.ssl = context.wrap_bio(self.incoming, self.outgoing, server_hostname=host)
         self.is_established = False
-        """Returns what TLS itself wants to send."""
 
     def handshake(self) -> bytes:
+        """Return what TLS itself wants to send."""
         with suppress(ssl.SSLWantReadError):
             self.ssl.do_handshake()
             self.is_established = True
@@ -402,7 +402,6 @@ def _new_socket(address: tuple[Any, ...]) -> socket.socket:
     return made
 
 
-OnLate: TypeAlias = Callable[[Response], object]
 _MAX_LATE = 32  # exchanges that are read on although their caller has left
 _MAX_LATENESS = 5.0  # seconds
 _CLOSED = "the transport has been closed"
@@ -573,7 +572,7 @@ class Connections:
             # The service closed it while it was idle, which is not a failed attempt.
             connection, needs_fresh = None, True
 
-    def _read_on(self, pool: Pool, connection: Connection, on_late: OnLate) -> bool:
+    def _read_on(self, pool: Pool, connection: Connection, on_late: Callable[[Response], object]) -> bool:
         """Return whether the response is still read. *on_late* then gets it."""
         is_suspect = connection.is_silent_since(pool.reused.get(connection, math.inf))
         if len(self.late) >= _MAX_LATE or is_suspect or (response := connection.read_on()) is None:

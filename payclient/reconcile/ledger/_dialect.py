@@ -120,8 +120,10 @@ class TimeReader:
 
     def _found(self, cell: Any, pattern: re.Pattern[str], wanted: str) -> tuple[datetime, bool] | None:
         """Return the time in a cell, and whether its format has a time of day. Undeclared, *pattern* reads it."""
-        text = _text_of(cell)
-        if text is None:
+        if cell is not None and not isinstance(cell, str):
+            what = "a date without a time of day" if isinstance(cell, date) else "not a time"
+            raise CellProblem(f"{{}} is {what}", shown(cell))
+        if (text := read_word(cell)) is None:
             return None
         if not self._formats:
             return _in_iso(text, pattern, wanted), True
@@ -159,15 +161,6 @@ def _exact(time: datetime, cell: str, *, has_time: bool) -> datetime:
     if problem:
         raise CellProblem(f"{{}} {problem}", cell)
     return time
-
-
-def _text_of(cell: Any) -> str | None:
-    if isinstance(cell, str):
-        return read_word(cell)
-    if cell is None:
-        return None
-    what = "a date without a time of day" if isinstance(cell, date) else "not a time"
-    raise CellProblem(f"{{}} is {what}", shown(cell))
 
 
 UTF_8 = "utf-8"

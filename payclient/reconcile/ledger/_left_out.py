@@ -307,7 +307,6 @@ class Evidence:
             self.look()
 
     def look(self) -> None:
-        """Look at the cells that wait."""
         for cell, rows in self.counts.items():
             text = "" if cell is None else str(cell)
             text = text.removesuffix(".0").strip(_columns.BLANK)

@@ -117,10 +117,8 @@ class Source:
             try:
                 file.writelines(chunks)
             except OSError as error:
-                message = (
-                    f"the stream cannot be copied to a temporary file: {error.strerror}, so give the file by its path"
-                )
-                raise LedgerError(message) from error
+                problem = f"the stream cannot be copied to a temporary file: {error.strerror}"
+                raise LedgerError(f"{problem}, so give the file by its path") from error
         file.seek(0)
         return file
 
@@ -356,7 +354,11 @@ def open_ledger(
             that the format needs is not installed.
         ValueError: For an option that the format does not have, or an unknown field.
     """
-    _check_given(format, delimiter)
+    if format not in (None, *get_args(LedgerFormat)):
+        raise ValueError(f"format must be one of {', '.join(get_args(LedgerFormat))}, got {format!r}")
+    is_character = isinstance(delimiter, str) and len(delimiter) == 1 and delimiter not in '\r\n"'
+    if delimiter is not None and not is_character:
+        raise ValueError(f"delimiter must be one character that separates cells, got {delimiter!r}")
     given = {"columns": columns, "delimiter": delimiter, "sheet": sheet, "format": format, "ignore": ignore}
     more = {"require": require, "allow_empty": allow_empty, "dialect": dialect, "is_statement": is_statement}
     return _opened(ledger, {**given, **more}, _MAX_JOINED)
@@ -386,14 +388,6 @@ def _opened(ledger: LedgerFile, given: Mapping[str, Any], joined: int) -> Ledger
         scope.check_columns(reader.columns.used)
         on_failure.pop_all()
     return Ledger(source, reader, explained, format=found, allow_empty=given["allow_empty"])
-
-
-def _check_given(kind: object, delimiter: object) -> None:
-    if kind not in (None, *get_args(LedgerFormat)):
-        raise ValueError(f"format must be one of {', '.join(get_args(LedgerFormat))}, got {kind!r}")
-    is_character = isinstance(delimiter, str) and len(delimiter) == 1 and delimiter not in '\r\n"'
-    if delimiter is not None and not is_character:
-        raise ValueError(f"delimiter must be one character that separates cells, got {delimiter!r}")
 
 
 def _check_options(found: LedgerFormat, given: Mapping[str, Any]) -> None:

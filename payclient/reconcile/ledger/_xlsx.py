@@ -192,10 +192,8 @@ def _damage_refused() -> Generator[None]:
     except LedgerError:
         raise
     except _DAMAGE as error:
-        message = (
-            f"the XLSX file is damaged ({escape_unprintable(str(error), max_length=200)}): open it and save it again"
-        )
-        raise LedgerError(message) from error
+        detail = escape_unprintable(str(error), max_length=200)
+        raise LedgerError(f"the XLSX file is damaged ({detail}): open it and save it again") from error
 
 
 def _refuse_document_type(*_: object) -> None:
