@@ -245,8 +245,7 @@ class _Items(Iterator[_Result], Generic[_Result]):
 
     def __next__(self) -> _Result:
         self._check_open()
-        item = self._thread.wait(lambda: anext(self._items, _END))
-        if item is _END:
+        if (item := self._thread.wait(lambda: anext(self._items, _END))) is _END:
             self._is_read = True
             raise StopIteration
         return item  # type: ignore[return-value]  # not the end

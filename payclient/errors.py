@@ -104,11 +104,6 @@ class ClientClosedError(PayClientError, RuntimeError):
     """The client was closed, or is used in another event loop or after a fork. The message names the reason."""
 
 
-def _retry_after(error: "CouldNotAskError") -> float:
-    asked = error.asked_pause if isinstance(error, ResponseError) else None
-    return 5.0 if asked is None else asked
-
-
 class CouldNotAskError(PayClientError):
     """
     The service was not asked, or gave no answer about the transaction: it may exist, or not, in any status.
@@ -121,7 +116,9 @@ class CouldNotAskError(PayClientError):
     http_status = 503
     detail = "the payment service cannot be asked now"
     _is_retryable = True
-    retry_after: float = field(default=Factory(_retry_after, takes_self=True))
+    retry_after: float = Factory(
+        lambda self: self.asked_pause if isinstance(self, ResponseError) and self.asked_pause is not None else 5.0, True
+    )
 
     @property
     def http_headers(self) -> dict[str, str]:

@@ -94,9 +94,7 @@ def read_url(text: str) -> tuple[SplitResult, str]:
         _ = parts.hostname, parts.port
     except ValueError:
         return nothing, "is not a URL: its host or port cannot be read"
-    if parts.port == 0:
-        return nothing, "names port 0, which cannot be connected to"
-    return parts, ""
+    return (nothing, "names port 0, which cannot be connected to") if parts.port == 0 else (parts, "")
 
 
 def is_loopback(host: str) -> bool:

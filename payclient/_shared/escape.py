@@ -13,9 +13,7 @@ def escape_unprintable(text: str, *, max_length: int | None = None) -> str:
     # That includes line ends, terminal escapes, marks that change the direction of text, and unusual spaces.
     if max_length is not None and len(text) > max_length:
         text = text[: max_length - 1] + "…"
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else f"<U+{ord(c):04X}>" for c in text)
+    return text if text.isprintable() else "".join(c if c.isprintable() else f"<U+{ord(c):04X}>" for c in text)
 
 
 def quote(value: object) -> str:

@@ -7,7 +7,6 @@ import sys
 TYPE_CHECKING: bool = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import ModuleType
 
 
 def load_at_first_use(
@@ -25,8 +24,11 @@ def load_at_first_use(
             return of_package.setdefault(name, getattr(import_module(modules[name]), name))
         for room in () if name.startswith("_") else rooms:
             module = import_module(f"{package}.{room}")
-            if name in vars(module) and _is_of(module, name):
-                return of_package.setdefault(name, vars(module)[name])
+            if name in vars(module):
+                value = vars(module)[name]
+                is_defined = name in module.__annotations__ or getattr(value, "__module__", None) == module.__name__
+                if hasattr(module, "__path__") or is_defined:  # a package offers what it imports, too
+                    return of_package.setdefault(name, value)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def names() -> list[str]:
@@ -34,9 +36,3 @@ def load_at_first_use(
         return sorted({*of_package, *of_package.get("__all__", ()), *modules})
 
     return get, names
-
-
-def _is_of(module: ModuleType, name: str) -> bool:
-    """Return whether *module* is a package, which imports what it offers, or defines *name* itself."""
-    is_defined = getattr(vars(module)[name], "__module__", None) == module.__name__
-    return hasattr(module, "__path__") or name in module.__annotations__ or is_defined

@@ -122,8 +122,7 @@ def answer_other_words(owner: type, *names: str) -> None:
     """Let methods refuse unknown arguments with what they have instead."""
     # Only at run time: in the declared signature, `**other` would make each natural override an error of types.
     for name in names:
-        method = getattr(owner, name)
-        setattr(owner, name, _answering(method, owner.__name__ if name == "__init__" else name))
+        setattr(owner, name, _answering(getattr(owner, name), owner.__name__ if name == "__init__" else name))
 
 
 def _answering(method: Callable[..., Any], called: str) -> Callable[..., Any]:

@@ -58,9 +58,9 @@ GROUPS = {
 }
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 """Each command, in the order of use, with the first line of its docstring: `--help` imports none of them."""
-_HOMES = (("Look up", "lookup"), ("Read a report", "report"), ("Decide", "report"))
-_HOME = {name: home for group, home in _HOMES for name in GROUPS[group]}
-"""Modules with several commands."""
+_HOMES = {"Look up": "lookup", "Read a report": "report", "Decide": "report"}
+"""Modules with several commands. Any other has the name of its command."""
+_MODULES = {name: f"payclient.cli._{_HOMES.get(group, name)}" for group in GROUPS for name in GROUPS[group]}
 
 _ABOUT = """\
 $ payclient get T0000000001DEMO
@@ -78,7 +78,7 @@ def make_app(named: Container[str]) -> App:
     app = App(
         name="payclient",
         help="Look up transactions at the payment service, or reconcile a whole ledger with it.",
-        version=_version,
+        version=lambda: f"payclient {import_module('payclient._shared.version').__version__}",  # sixteen modules
         version_flags=("--version", "-V"),
         help_formatter=_Headings(),
         help_format="plaintext",  # Markdown takes a third of the time
@@ -93,17 +93,13 @@ def make_app(named: Container[str]) -> App:
                 examples, _, status = _examples(name).partition("\n\n")
                 lines = "  \n".join(f"`{line}`" for line in examples.splitlines())  # Markdown, each on its own
                 more = {"help_format": "markdown", "help_epilogue": f"{lines}\n\n{status}"}
-            app.command(f"{_module(name)}:{name}", group=group, sort_key=order, **more)
+            app.command(f"{_MODULES[name]}:{name}", group=group, sort_key=order, **more)
     return app
 
 
-def _module(command: str) -> str:
-    return f"payclient.cli._{_HOME.get(command, command)}"
-
-
 def _examples(command: str) -> str:
-    examples: Any = import_module(_module(command)).EXAMPLES
-    return str(examples[command] if command in _HOME else examples).strip()
+    examples: Any = import_module(_MODULES[command]).EXAMPLES
+    return str(examples if isinstance(examples, str) else examples[command]).strip()
 
 
 class _Headings(DefaultFormatter):
@@ -120,12 +116,6 @@ class _Headings(DefaultFormatter):
             table = TableSpec().build(columns, panel.entries)  # pyright: ignore[reportUnknownMemberType]  its **overrides
             console.print(Text(f"{panel.title}:", "bold"))
             console.print(Padding(DefaultStyled(table), (0, 0, 0, 2)))
-
-
-def _version() -> str:
-    from importlib.metadata import version  # noqa: PLC0415  sixteen modules that nothing else here needs
-
-    return f"payclient {version('payclient')}"
 
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
@@ -173,7 +163,6 @@ def _refused(streams: Streams, error: Exception, bound: Mapping[str, Any]) -> Ex
 
 
 def _about(error: Exception, call: Call) -> tuple[Exit, str]:
-    """Return the exit status and the text of an error."""
     if isinstance(error, CycloptsError):
         return Exit.USAGE, _about_usage(error)
     if isinstance(error, PayClientError):
@@ -272,8 +261,7 @@ def _check_options(command: App, words: Sequence[str]) -> None:
     """Refuse an option that *command* does not have, before missing options are reported."""
     known = [name for each in command.assemble_argument_collection() if each.parse for name in each.names]
     given = (word.partition("=")[0] for word in takewhile("--".__ne__, words) if _IS_OPTION.match(word))
-    unknown = next((name for name in given if name not in known and name not in _FLAGS), None)
-    if unknown is None:
+    if (unknown := next((name for name in given if name not in known and name not in _FLAGS), None)) is None:
         return
     from payclient.cli._options import LEDGER_ONLY  # noqa: PLC0415  `get` need not load the ledger
 

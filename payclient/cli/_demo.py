@@ -22,7 +22,6 @@ from payclient.reconcile.ledger import COMPARED, open_ledger
 from payclient.reconcile.report import verify
 from payclient.testing import Latency
 
-_COLUMNS: tuple[str, ...] = ("reference", *COMPARED)
 _METHODS = (("VA", "Virtual Account"), ("QR", "QR Code"), ("STORE", "Convenience Store"))
 _ROWS_PER_KIND = 1000
 
@@ -136,7 +135,7 @@ async def demo(
     service = SandboxService(rate_limit=_RATE_LIMIT, fault_share=_FAULT_SHARE, latency=Latency(seconds=0.01), seed=seed)
     planted = generate(rows, seed=seed)
     with (folder / "ledger.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, _COLUMNS, extrasaction="ignore")
+        writer = csv.DictWriter(file, ("reference", *COMPARED), extrasaction="ignore")
         writer.writeheader()
         writer.writerows(row for row, _, _ in planted)
     streams.tell(

@@ -61,8 +61,7 @@ def ledger(
         call = Call("ledger", (str(ledger),), (("--rules", str(save_rules)),))
     overview = declared.overview(streams)
     streams.show([*overview_lines(overview), *lines_of(declared.steps(overview, call), call)])
-    is_usable = overview.rows or source.allow_empty
-    return Exit.DIFFERENT if overview.rejected or not is_usable else Exit.DONE
+    return Exit.DIFFERENT if overview.rejected or not (overview.rows or source.allow_empty) else Exit.DONE
 
 
 @frozen
@@ -85,8 +84,7 @@ class Declared:
         if str(self.path) == "-" or self.path.is_fifo():
             refuse("--save-rules needs the ledger as a file, because it is read again by the rules that are written")
         full = self._with(self.overview(streams).ledger)
-        text = full.rules_text()
-        if text is None:
+        if (text := full.rules_text()) is None:
             keys = ", ".join(f"{name}.{key}".strip(".") for name, table in full.tables().items() for key in table)
             problem = f"--save-rules cannot add {keys} to {self.rules_file}, which has one of them"
             raise RefusalError(f"{problem}: edit it by hand", is_last=True)
@@ -94,8 +92,7 @@ class Declared:
             refuse(f"--save-rules writes a new file, and {file} is there already", Way("save_rules", new_path(file)))
         with file.open("x", encoding="utf-8") as new:
             new.write(text)
-        source = evolve(self.source, column=(), ignore_column=())
-        return evolve(self, rules_file=file, source=source, dialect={})
+        return evolve(self, rules_file=file, source=evolve(self.source, column=(), ignore_column=()), dialect={})
 
     def _with(self, ledger: Ledger) -> Self:
         """Return these declarations with the suggested ones, if there is only one reading."""
@@ -230,7 +227,10 @@ def overview_lines(overview: Overview) -> Iterator[str]:
         yield from aligned([names, *(_cells(entry, names) for entry in overview.first)], right=money, indent="  ")
     if overview.statuses:
         yield "by status:"
-        words = [(_word(word), plural(rows, "row"), f"{amount:,}") for word, _, rows, amount in overview.statuses]
+        words = [
+            ("others" if word is None else escape_unprintable(word) or "(empty)", plural(rows, "row"), f"{amount:,}")
+            for word, _, rows, amount in overview.statuses
+        ]
         yield from aligned(words, right=(1, 2), indent="  ")
     if unknown := overview.unknown_statuses:
         yield "give each of these words a meaning in the rules file:"
@@ -288,7 +288,3 @@ def _taken(name: str | None, dialect: Dialect) -> tuple[str, str]:
 def _cells(entry: Entry, names: Iterable[str]) -> list[str]:
     cells = [getattr(entry, name) for name in names]
     return ["" if cell in (None, ABSENT) else escape_unprintable(str(cell), max_length=60) for cell in cells]
-
-
-def _word(word: str | None) -> str:
-    return "others" if word is None else escape_unprintable(word) or "(empty)"

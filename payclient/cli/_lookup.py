@@ -112,7 +112,9 @@ class Outcomes:
         self._waiting.clear()
         lines = _table(rows) if rows else []
         if self._streams.stdout.isatty() and max(map(cell_len, lines), default=0) > get_terminal_size().columns:
-            lines = _blocks(rows)
+            width = max(map(len, _COLUMNS))  # one row below the other, a line per field
+            blocks = ([f"{name:{width}}  {row[name]}" for name in _COLUMNS if row.get(name)] for row in rows)
+            lines = [line for block in blocks for line in (*block, "")][:-1]
         self._streams.show(lines)
 
 
@@ -132,13 +134,6 @@ def _table(rows: Sequence[dict[str, str]]) -> list[str]:
     columns = [name for name in _COLUMNS if any(row.get(name) for row in rows)]
     right = [place for place, name in enumerate(columns) if name in _MONEY]
     return aligned([columns, *([row.get(name, "") for name in columns] for row in rows)], right=right)
-
-
-def _blocks(rows: Sequence[dict[str, str]]) -> list[str]:
-    """Lay *rows* out one below the other, a line per field, for terminals narrower than the table."""
-    width = max(len(name) for name in _COLUMNS)
-    blocks = ([f"{name:{width}}  {row[name]}" for name in _COLUMNS if row.get(name)] for row in rows)
-    return [line for block in blocks for line in (*block, "")][:-1]
 
 
 _CHUNK_BYTES = 64 * 1024
@@ -243,11 +238,8 @@ async def get(
     return status
 
 
-_MADE_UP = "PAYCLIENT-DOCTOR"  # the service only has to answer "not found"
-
-
 async def doctor(
-    reference: str = _MADE_UP,
+    reference: str = "PAYCLIENT-DOCTOR",  # the service only has to answer "not found"
     /,
     *,
     as_json: JsonFlag = False,
@@ -302,9 +294,6 @@ class _Watched(FastTransport):
         return response
 
 
-_STATES = ("ok", "look", "wrong")  # from good to bad: `look` works, but needs attention
-
-
 @frozen
 class Check:
     topic: str
@@ -319,7 +308,8 @@ class Check:
 
 def in_json(checks: Iterable[Check]) -> dict[str, Any]:
     rows = [{"topic": each.topic, "state": each.state, "text": each.text, "advice": each.advice} for each in checks]
-    return {"status": max((row["state"] for row in rows), key=_STATES.index, default="ok"), "checks": rows}
+    from_good_to_bad = ("ok", "look", "wrong")  # `look` works, but needs attention
+    return {"status": max((row["state"] for row in rows), key=from_good_to_bad.index, default="ok"), "checks": rows}
 
 
 def table(checks: Iterable[Check]) -> list[str]:

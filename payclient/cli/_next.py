@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -198,7 +197,7 @@ def _instead_of(error: MissingRunError, call: Call, bound: Mapping[str, Any]) ->
         same = [folder for of, _, folder in found if of == (Path(bound["ledger"]).name, url, environment)]
         if len(same) == 1:
             return [_at(call, missing, same[0])]
-    newest = sorted(found, key=itemgetter(1), reverse=True)[:_MAX_RUNS]
+    newest = sorted(found, key=lambda each: each[1], reverse=True)[:_MAX_RUNS]
     listed = ", ".join(f"{folder} ({of[0] or 'standard input'}, {ended})" for of, ended, folder in newest)
     return [Call(first=f"name the report that is meant: {listed}")] if listed else []
 

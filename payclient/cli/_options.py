@@ -205,8 +205,7 @@ def _read_amount(_: object, tokens: Sequence[Token]) -> int:
     text = tokens[0].value
     digits = re.sub("[,_ ]", "", text)
     if not _AMOUNT.fullmatch(text) or len(digits) > _MAX_DIGITS:
-        wanted = "a whole number in the unit of the service, such as 12,345,000"
-        refuse(f"--payout must be {wanted}, got {quote(text)}")
+        refuse(f"--payout must be a whole number in the unit of the service, such as 12,345,000, got {quote(text)}")
     return int(digits)
 
 

@@ -125,9 +125,7 @@ class Call:
         is_marked = any(word.startswith("-") and word != "-" for word in self.words)
         words = [*self.words, *flat] if not is_marked else [*flat, "--", *self.words]
         quoted = [quote_word(word) for word in ("payclient", self.name, *words)]
-        if None in quoted or any(map(has_credentials, words)):
-            return None
-        return " ".join(map(str, quoted))
+        return None if None in quoted or any(map(has_credentials, words)) else " ".join(map(str, quoted))
 
 
 def _subject(option: Option) -> Option:
@@ -229,8 +227,7 @@ def _read_seconds(_: object, tokens: Sequence[Token]) -> float:
     from payclient.reconcile import read_duration  # noqa: PLC0415  `10` need not load it
 
     if (found := read_duration(text)) is None:
-        wanted = "a duration such as 10 (seconds), 90s, 5m, 36h or 3d"
-        refuse(f"{tokens[0].keyword} must be {wanted}, got {text!r}")
+        refuse(f"{tokens[0].keyword} must be a duration such as 10 (seconds), 90s, 5m, 36h or 3d, got {text!r}")
     return found.total_seconds()
 
 

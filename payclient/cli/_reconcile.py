@@ -153,11 +153,10 @@ async def _run(job: Reconciliation) -> int:
     for of_which, ledger in sides.items():
         for warning in ledger.warnings:
             streams.warn(f"{of_which}{warning}")
-    beside = "report.xlsx, breaks.csv, rows.jsonl, summary.json"
     lines = [
         *verdict_lines(done),
         "",
-        f"Report: {job.out / 'report.html'}, and next to it {beside}",
+        f"Report: {job.out / 'report.html'}, and next to it report.xlsx, breaks.csv, rows.jsonl, summary.json",
         *([done.advice] if done.summary.conditions[0] in _ADVISED else []),
         *lines_of(after_verdict(done.summary, done.worst.references, streams.call, job.out), streams.call),
     ]
@@ -313,8 +312,7 @@ class Reconciliation:
             rules = Way("rules", dict(self.streams.call.options).get("--rules") or "rules.toml")
             first = f"write the meaning of each status under [statuses] into {rules.value}"
             refuse(f"the statement: {unusable}: no status is known", rules, first=first)
-        file = folders.ledger_about(statement)
-        folders.note_statement(journal, StatementAbout(file=file, payout=self.payout))
+        folders.note_statement(journal, StatementAbout(file=folders.ledger_about(statement), payout=self.payout))
 
 
 _LIVE_EVERY, _PLAIN_EVERY = 0.2, 10.0

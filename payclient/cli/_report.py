@@ -219,8 +219,7 @@ def _table(case: reconcile.Case) -> Iterator[tuple[str, ...]]:
     yield ("at", "", *(each.at.isoformat(" ", "seconds") for each in lookups))
     yield ("answer", "", *(each.answer.value if each.transaction else each.message for each in lookups))
     for name in _FIELDS:
-        row = [_text(name, getattr(side, name, ABSENT)) for side in sides]
-        if any(row):
+        if any(row := [_text(name, getattr(side, name, ABSENT)) for side in sides]):
             yield (name, *row)
 
 
@@ -527,6 +526,8 @@ MAX_LINES = 45
 """Maximum of lines of the result of a run, the next steps included. What does not fit is on the page."""
 
 _MAX_LISTED = 5
+_LIST_FRAME = 3
+"""Lines of a list in addition to its items: an empty one, the heading, and the number of items left out."""
 _NEXT_STEPS = 4
 _PAGE = "report.html"
 
@@ -555,10 +556,6 @@ def _named_breaks(report: Report, room: int) -> Iterator[str]:
             block = [*listed(heading, [line for line, _ in shown], more, where=_PAGE)]
             room -= len(block)
             yield from block
-
-
-_LIST_FRAME = 3
-"""Lines of a list in addition to its items: an empty one, the heading, and the number of items left out."""
 
 
 def _named(item: BreakItem) -> str:

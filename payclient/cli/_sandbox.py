@@ -75,8 +75,7 @@ class SandboxService(FakeService):
 
 def limit_of(rate: str) -> tuple[int, int]:
     """Return a number of requests, and the seconds for them. Only a limit per minute sends `Retry-After`."""
-    match = _RATE.fullmatch(rate)
-    if match is None or not int(match[1]):
+    if (match := _RATE.fullmatch(rate)) is None or not int(match[1]):
         refuse(f"--rate-limit must be like 50/s or 600/min, got {rate!r}")
     return int(match[1]), 1 if match[2] == "s" else 60
 

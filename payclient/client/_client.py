@@ -80,8 +80,7 @@ class Shared:
             raise TypeError("a view is not entered, because leaving it would close its client: enter the client itself")
 
     def __reduce__(self) -> NoReturn:
-        message = "a client can't be pickled or copied with its API key: make one in each process"
-        raise TypeError(message)
+        raise TypeError("a client can't be pickled or copied with its API key: make one in each process")
 
 
 class AsyncClient(Shared):

@@ -154,9 +154,7 @@ def _path_problem(url: str) -> str | None:
     """Return the problem behind the host, if any: more than a path, or the beginning of the operation's path."""
     if "?" in url or "#" in url:
         return "must not contain a query or fragment"
-    url = url.rstrip("/")
-    added = _OPERATION.search(url)
-    if added is None:
+    if (added := _OPERATION.search(url.rstrip("/"))) is None:
         return None
     option = " and environment='sandbox'" if added[1] else ""
     return f"must end before {added[0]}, which payclient adds: write {url[: added.start()]}{option}"

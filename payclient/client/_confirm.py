@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 from attrs import Factory, define, field, frozen
 
 from payclient import errors
-from payclient._shared.checks import check_callback, is_seconds, is_wait, must_be, unfit
+from payclient._shared.checks import check_callback, is_number, is_seconds, is_wait, must_be, unfit
 from payclient._shared.escape import plural, quote
 from payclient.protocol import UNPAID, Returnable, Transaction, missing_amount, text_stated
 
@@ -180,8 +180,7 @@ class Confirmation(Returnable):
 
 
 _is_amount = must_be(
-    "an integer of 0 or more, in the unit of the service",
-    lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
+    "an integer of 0 or more, in the unit of the service", lambda value: isinstance(value, int) and is_number(value)
 )
 
 

@@ -102,8 +102,7 @@ class Keys:
         finally:
             del given  # a traceback may include the local variables of its frames
         if key is None:
-            message = f"the key source gave no usable key: it {problem}"
-            raise KeySourceError(message)
+            raise KeySourceError(f"the key source gave no usable key: it {problem}")
         if key.fingerprint != self.fingerprint:
             self._use(key)
 

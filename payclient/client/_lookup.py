@@ -99,8 +99,7 @@ class Lookup:
 
     def rejected_at(self, allowed: float) -> float:
         """Return when an outage ends its wait, if an attempt may take *allowed* seconds."""
-        phase = self.current
-        if phase is None or phase.rejection is not None or self.is_probe or not self.is_rejectable:
+        if (phase := self.current) is None or phase.rejection is not None or self.is_probe or not self.is_rejectable:
             return math.inf
         return self.began_at + allowed if phase.name == "attempts" else -math.inf
 
@@ -185,8 +184,7 @@ class SingleFlight(dict[str, "dict[str, InFlight]"]):
 
     def joinable(self, reference: str, kind: str, *, after: float, is_fresh: bool) -> InFlight | None:
         """Return the lookup of *reference*. None if it was sent at the time *after* or before, or is less fresh."""
-        call = self.get(reference, {}).get(kind)
-        if call is None or (is_fresh and not call.is_fresh):
+        if (call := self.get(reference, {}).get(kind)) is None or (is_fresh and not call.is_fresh):
             return None
         return call if call.made.sent_at is None or call.made.sent_at > after else None
 

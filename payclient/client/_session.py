@@ -138,8 +138,7 @@ class Session:
 
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
         if not self._is_closed and self._abort():
-            message = f"unclosed {self._name}: use it in `async with`, or await its aclose()"
-            warn(message, ResourceWarning, source=self)
+            warn(f"unclosed {self._name}: use it in `async with`, or await its aclose()", ResourceWarning, source=self)
 
     def _end_waits(self) -> None:
         self._limiter.close(closed)

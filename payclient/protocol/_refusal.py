@@ -101,7 +101,6 @@ _DENIED = re.compile(
     r"|access denied|akses ditolak|forbidden|permissions?|ip (?:address )?(?:\w+ ){0,6}(?:not|blocked|tidak)"
     r"|whitelist\w*|allowlist\w*|suspended|tidak (?:memiliki|punya) (?:akses|izin)|subscription)\b"
 )
-_BY_WORD = ((_DOWN, Meaning.DOWN), (_ELSEWHERE, Meaning.ELSEWHERE), (_DENIED, Meaning.DENIED))
 
 
 def plain(text: str) -> str:
@@ -121,7 +120,7 @@ def meaning(
     if REFUSED_KEY_MESSAGES.intersection(others):
         return Meaning.KEY
     whole = " | ".join(text for text in (*others, *all_said) if text not in believed)
-    for words, subject in _BY_WORD:
+    for words, subject in ((_DOWN, Meaning.DOWN), (_ELSEWHERE, Meaning.ELSEWHERE), (_DENIED, Meaning.DENIED)):
         if words.search(whole):
             return subject
     found = {*map(_absence, others), *[Meaning.NOT_FOUND] * (len(others) < len(said))}
@@ -158,13 +157,10 @@ def retry_after(headers: Mapping[str, str], *, is_throttled: bool, now: Callable
     # *is_throttled*: gateways describe the state of the limit in every response. A time in the past means now.
     # Unreadable values (negative, `nan`, thousands of digits) are ignored.
     # RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers. The `X-RateLimit-*` family in use.
-
-    names = ("retry-after", *(_RESETS if is_throttled else ()))
-    values = [headers.get(name, "").strip() for name in names]
+    values = [headers.get(name, "").strip() for name in ("retry-after", *(_RESETS if is_throttled else ()))]
     values += _RESET.findall(headers.get("ratelimit", "")) if is_throttled else ()
     if (moment := _date(values[0])) is None:
-        moment = next(map(float, filter(_NUMBER.fullmatch, values)), None)
-        if moment is None or moment < _EPOCH:
+        if (moment := next(map(float, filter(_NUMBER.fullmatch, values)), None)) is None or moment < _EPOCH:
             return moment
         moment /= 1000 if moment >= _EPOCH * 1000 else 1  # milliseconds
     return max(moment - (_date(headers.get("date", "")) or now().timestamp()), 0.0)
@@ -247,8 +243,7 @@ class ErrorResponse:
         self, problem: str, kind: type[_Unexpected] = errors.UnexpectedResponseError, **more: Any
     ) -> _Unexpected:
         """Return the error for a response of an undocumented shape."""
-        shown = _clean(problem, _EXCERPT, self.redact)
-        return self.error(kind, f"unexpected answer: {problem}", problem=shown, **more)
+        return self.error(kind, f"unexpected answer: {problem}", problem=_clean(problem, _EXCERPT, self.redact), **more)
 
 
 def _clean(text: str, length: int, redact: Callable[[str], str]) -> str:

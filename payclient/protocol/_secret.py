@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from base64 import b64encode
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from html import unescape
 from itertools import takewhile
@@ -24,7 +24,6 @@ _ESCAPE = re.compile(
     r"|\\++",  # PHP's JSON writes a slash like this
     re.IGNORECASE,
 )
-_FOR_URLS = str.maketrans("+/", "-_")
 
 
 class Redaction:
@@ -100,9 +99,8 @@ def _character(match: re.Match[str]) -> str:
 def _in_base64(secret: bytes) -> Iterator[str]:
     """Yield, for each offset, the characters of its base64 that do not depend on the neighbouring bytes."""
     for before, first in enumerate((0, 2, 3)):
-        code = b64encode(b"\0" * before + secret).decode()[first : (before + len(secret)) * 8 // 6]
-        yield code
-        yield code.translate(_FOR_URLS)
+        for encode in (b64encode, urlsafe_b64encode):
+            yield encode(b"\0" * before + secret).decode()[first : (before + len(secret)) * 8 // 6]
 
 
 _MAX_LENGTH = 4096

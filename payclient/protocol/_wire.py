@@ -71,7 +71,7 @@ def inflate(body: bytes, coding: str, *, limit: int) -> tuple[bytes, str]:
         return body, ""
     if coding.lower() not in ("gzip", "x-gzip"):  # shown unchanged: a secret in lower case would not be redacted
         return b"", f"unknown content coding {named(coding)}"
-    decoder = zlib.decompressobj(_GZIP)
+    decoder = zlib.decompressobj(16 + zlib.MAX_WBITS)  # only gzip
     try:
         plain = decoder.decompress(body, limit + 1)
     except zlib.error as error:
@@ -83,15 +83,12 @@ def inflate(body: bytes, coding: str, *, limit: int) -> tuple[bytes, str]:
     return (b"", f"bytes after the end of the {coding} data") if decoder.unused_data else (plain, "")
 
 
-_GZIP = 16 + zlib.MAX_WBITS
 _PATHS = {Environment.LIVE: "/api/transaction/detail", Environment.SANDBOX: "/api-sandbox/transaction/detail"}
 _HEADERS: Mapping[str, str] = {
     "Content-Type": "application/json",
     "Accept": "application/json",
     "Accept-Encoding": "identity",  # so that the limit on the body also limits memory
 }
-_MARKED = ("body: began with a byte order mark",)
-_ECHOED = ("body: contained the API key, which was removed",)
 
 
 def endpoint(base_url: str, environment: Environment) -> str:
@@ -147,7 +144,6 @@ def _outcome(
     not_found_messages: frozenset[str],
 ) -> Transaction | errors.ResponseError:
     body, problem, value = _read(response)
-
     excerpt = body[:4096].decode("utf-8", "replace")  # enough to recognise a web page
     failed = ErrorResponse(response.status_code, response.headers, excerpt, problem, redact, now, not_found_messages)
     text = body.decode("utf-8", "replace")
@@ -155,11 +151,11 @@ def _outcome(
     value = value if is_clean else _without_key(value, redact)
     if response.status_code != 200 or not is_object(value) or value.get("success") is not True:
         return refuse(failed, value, reference)
-    data = value.get("data")
-    if not is_object(data):
+    if not is_object(data := value.get("data")):
         found = kind(data) if "data" in value else "absent"
         return failed.unexpected(f"data: {found} where an object is needed")
-    notes = (*(_MARKED if body.startswith(BOM_UTF8) else ()), *(() if is_clean else _ECHOED))
+    notes = ("body: began with a byte order mark",) * body.startswith(BOM_UTF8)
+    notes += ("body: contained the API key, which was removed",) * (not is_clean)
     try:
         transaction = read_transaction(data, notes=notes, request_id=request_id)
     except FieldProblem as fault:

@@ -73,8 +73,7 @@ def _money(name: str, value: object, _: object) -> int | None:
     """Read money: an inexact value is refused, and an empty one if it is required."""
     if name not in REQUIRED and (value is None or value == ""):
         return None
-    number = _exact_integer(value)
-    if number is None:
+    if (number := _exact_integer(value)) is None:
         raise FieldProblem(f"{name}: {_shown(name, value)} is not an exact whole number")
     return number
 
@@ -86,16 +85,14 @@ def _text(value: object, _: object = None) -> str | None:
 
 
 def _required_text(name: str, value: object, _: object) -> str:
-    text = _text(value)
-    if not text:
+    if not (text := _text(value)):
         raise FieldProblem(f"{name}: {_shown(name, value)} where text is needed")
     return text
 
 
 def _read_expdate(value: object, _: object) -> datetime | None:
     """Read a naive time. None for `0000-00-00 00:00:00`, and for a time with a zone, since it would be lost."""
-    match = _TIME.fullmatch(value) if isinstance(value, str) else None
-    if match is None:
+    if not isinstance(value, str) or (match := _TIME.fullmatch(value)) is None:
         return None
     try:
         return datetime.fromisoformat(match[1])
@@ -185,7 +182,6 @@ class Returnable:
 
     @classmethod
     def _json_types(cls) -> dict[str, Any]:
-        """Return the types of what its JSON has."""
         computed = {name: get_type_hints(getattr(cls, name).fget)["return"] for name in cls._computed}
         hints = get_type_hints(cls)
         return {each.name: hints[each.name] for each in fields(cast("type[Any]", cls))} | computed

@@ -7,7 +7,6 @@ from typing import Any, TypeAlias, cast, get_args, get_origin
 from pydantic_core import core_schema
 
 _Schemas: TypeAlias = Callable[[Any], core_schema.CoreSchema]
-_SIMPLE = (bool, int, float, str, type(None))
 _OF_ERROR = {"type": str, "detail": str, "http_status": int}
 
 
@@ -34,7 +33,7 @@ def schema(kind: Any, read: Callable[[Mapping[str, Any]], Any] | None, of: _Sche
 
 def _shape(hint: Any, of: _Schemas) -> core_schema.CoreSchema:
     """Return the schema of the JSON of a value with a type. *of* gives pydantic's own for the simple ones."""
-    if hint in _SIMPLE:
+    if hint in (bool, int, float, str, type(None)):
         return of(hint)
     if get_origin(hint) is tuple:
         return core_schema.list_schema(_shape(get_args(hint)[0], of))
