@@ -79,7 +79,7 @@ def not_found(reference: str | None = None) -> respx.Route:
 
 def throttled(reference: str | None = None, *, retry_after: float | str | None = None) -> respx.Route:
     """
-    Return a route that asks for fewer requests.
+    Return a route that asks for fewer requests, with status 429.
 
     Args:
         reference: None for all.

@@ -165,6 +165,7 @@ class Journal:
         return None if text is None else from_json(json.loads(text), kind)
 
     def note_value(self, name: str, value: object) -> None:
+        """Store a *value* with attributes under *name*, as JSON."""
         self.set_note(name, json.dumps(as_json(value)))
 
     def set_note(self, name: str, value: str | None) -> None:
@@ -187,13 +188,16 @@ class Journal:
 
     @property
     def is_ledger_complete(self) -> bool:
+        """Whether the ledger was read to its end."""
         return self.note("ledger") == "complete"
 
     @property
     def rows(self) -> int:
+        """The number of stored rows: those of the ledger, references of the statement only, and carried rows."""
         return self._count("FROM entries")
 
     def count_rejected(self) -> int:
+        """Return the number of stored rows that cannot be used."""
         return self._count("FROM entries WHERE rejected IS NOT NULL")
 
     def repeated(self, limit: int) -> Iterator[tuple[str, int]]:
@@ -233,6 +237,7 @@ class Journal:
 
     @property
     def ignored(self) -> tuple[IgnoredLines, ...]:
+        """The lines of the ledger that the rules leave out, counted. Known at its end."""
         return self.noted("ignored", tuple[IgnoredLines, ...]) or ()
 
     @property
@@ -266,9 +271,11 @@ class Journal:
         self.note_value("statement", known)
 
     def side_of(self, pending: PendingLookup, rules: Rules) -> StatementSide | None:
+        """Return what the statement has about a reference. None without a statement."""
         return side_of(self._database, self.statement, pending.reference, pending.position, pending.earlier, rules)
 
     def count_references(self) -> int:
+        """Return the number of different references in usable rows."""
         return self._count("FROM entries WHERE rejected IS NULL AND (first IS NULL OR first = position)")
 
     def forget_failures(self) -> None:
@@ -334,6 +341,7 @@ class Journal:
 
     @property
     def previous(self) -> records.PreviousRun | None:
+        """The facts of the previous run. None without one."""
         return self.noted("previous", records.PreviousRun)
 
     @property
