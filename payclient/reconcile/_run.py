@@ -436,7 +436,6 @@ class _Reconciler:
             return ""
         reference, error = next(iter(self._failed.items()))
         most = duration_text(timedelta(seconds=round(self._stall_timeout)))
-        is_probed = self._known is not None or self._was_reached
-        tries = f"{PASSES} failures each or " if is_probed else ""
+        tries = f"{PASSES} failures each or " if self._known is not None or self._was_reached else ""
         first = f"{plural(len(self._failed), 'reference')}, first {quote(reference)} ({error})"
         return f"to retry {first}; gives up after {tries}{most} without an answer"

@@ -16,14 +16,13 @@ from typing import Any, Self
 
 import attrs
 
-from payclient.reconcile import Journal, break_changes, replay, verify_journal
+from payclient.reconcile import Journal, break_changes, changed_rules, replay, rules_from_json, verify_journal
 from payclient.reconcile._atomic import read_own
 from payclient.reconcile._codec import as_json, from_json
 from payclient.reconcile._judgement import records as nights
 from payclient.reconcile._judgement.codes import Code, Severity, Status
 from payclient.reconcile._judgement.errors import JournalError, JournalWriteError, PastRunError
 from payclient.reconcile._judgement.findings import BreakState, Bucket, FindingTotal, Origin, ResolvedBy, Row
-from payclient.reconcile._judgement.rules import changed_rules, rules_from_json
 from payclient.reconcile._judgement.sides import Answer, Observation
 from payclient.reconcile._judgement.summary import Compared, OpenFindings
 from payclient.reconcile._judgement.tally import Tally, temporary_database
@@ -80,8 +79,7 @@ class PastRun:
             database.executemany("INSERT INTO kept VALUES (?, ?, ?)", self._kept(is_listed, on_row))
             stored = database.execute("SELECT reference, mark, text FROM kept ORDER BY reference")
             for reference, group in groupby(stored, key=itemgetter(0)):
-                found = [(mark, text) for _, mark, text in group]
-                yield self._record(reference, found, is_listed=is_listed(reference))
+                yield self._record(reference, [(mark, text) for _, mark, text in group], is_listed=is_listed(reference))
 
     def _kept(
         self, is_listed: Callable[[str], bool], on_row: Callable[[nights.ListedRow], bool]

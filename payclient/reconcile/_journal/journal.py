@@ -464,8 +464,7 @@ def judge_again(journal: Journal, *, rules: Rules) -> int:
     for case in islice(journal.cases(rules=STRICT), 1):  # if one row has a kind, all have
         guard.check(case.entry)
     if not journal.is_ledger_complete:
-        message = "the run hasn't read its whole ledger, so it can't be judged: run the same command again"
-        raise JournalError(message)
+        raise JournalError("the run hasn't read its whole ledger, so it can't be judged: run the same command again")
     identity, change = json.loads(journal.note("identity") or "{}"), journal.ledger_change
     might_leave = json.loads(identity.get("rules", "{}")).get("may_leave")
     if might_leave and not rules.may_leave and change is not None and change.missing.rows:

@@ -178,8 +178,7 @@ class TieOut:
 
 def paid_by(row: Row) -> tuple[int, int]:
     """Return the part of *row* in the paid totals of the bridge: the ledger's, and the service's."""
-    is_listed = row.ledger_status is Status.PAID and not row.carried_from
-    ours = row.ledger_amount if is_listed else 0
+    ours = row.ledger_amount if row.ledger_status is Status.PAID and not row.carried_from else 0
     theirs = row.service_amount if row.service_status is Status.PAID and is_counted(row) else 0
     return ours or 0, theirs or 0
 
@@ -258,8 +257,7 @@ def _causes(row: Row, finding: Finding) -> Iterator[Cause]:
         yield PatternKind.WORDS, code.fields[0], _text(ours), _text(theirs)
     elif code.pattern is PatternKind.FEE:
         difference = (theirs or 0) - (ours or 0) if not isinstance(ours, str) and not isinstance(theirs, str) else 0
-        is_off_schedule = code is Code.FEE_OFF_SCHEDULE
-        what, amount = ("schedule", finding.leakage) if is_off_schedule else ("ledger", difference)
+        what, amount = ("schedule", finding.leakage) if code is Code.FEE_OFF_SCHEDULE else ("ledger", difference)
         yield PatternKind.FEE, what, _text(row.transaction and row.transaction.payment_method), amount
     elif isinstance(ours, int) and isinstance(theirs, int):
         name = SETTLED if code.is_of_statement else code.fields[0]

@@ -144,8 +144,7 @@ def _identity(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[
         yield from _reff(text_stated(entry.merchant_reff), text_stated(transaction.merchant_reff))
     for compared, ours, theirs in zip(_TEXTS, _texts_of(entry), _texts_at_service(transaction), strict=True):
         if ours is not ABSENT and ours != theirs:
-            said = (getattr(transaction, name) for name in compared.at_service)
-            yield from _text(compared, rules, ours, *said)
+            yield from _text(compared, rules, ours, *(getattr(transaction, name) for name in compared.at_service))
 
 
 _TEXTS = tuple(each for each in COMPARED_FIELDS if each.code)
@@ -267,9 +266,6 @@ def _shown(value: Side) -> str:
     return f"{value:,}" if isinstance(value, int) else quote(value)
 
 
-# Texts that two programs may write differently
-
-
 def reff_key(merchant_reff: str | None) -> str | None:
     """Return a `merchant_reff` normalised for case, width and spacing. None if it names no invoice."""
     text = text_stated(merchant_reff)
@@ -331,7 +327,6 @@ class StatementSum:
 
 
 def _part(line: Entry | RejectedEntry, rules: Rules) -> Payout:
-    """Return what one line adds to its payout."""
     gross, money = _gross(line, rules), _money_of(line, rules)[2]
     created = None if isinstance(line, RejectedEntry) else line.created_at
     date = f"{created:%Y-%m-%d}" if isinstance(created, datetime) else ""

@@ -275,8 +275,7 @@ class Row:
     @property
     def line_of(self) -> str:
         """The file of its line: `ledger` or `statement`, of the previous run if it was carried over."""
-        is_in_ledger = self.other_side is None or self.other_side.is_in_ledger
-        file = "ledger" if is_in_ledger else "statement"
+        file = "ledger" if self.other_side is None or self.other_side.is_in_ledger else "statement"
         return f"{file} of {self.carried_from}" if self.carried_from else file
 
     @property

@@ -202,8 +202,7 @@ def judge(case: Case, *, rules: Rules = STRICT) -> Row:
     if case.parts:
         entry = payment_of(case.parts, rules, last.transaction if last else None)
     if isinstance(entry, RejectedEntry):
-        status = rules.status_of(entry)
-        row = Row(entry=entry, bucket=Bucket.REJECTED, reason=entry.reason, ledger_status=status)
+        row = Row(entry=entry, bucket=Bucket.REJECTED, reason=entry.reason, ledger_status=rules.status_of(entry))
     else:
         row = _Judgement(case, entry, last, rules).row()
     if case.earlier is None:
@@ -320,8 +319,7 @@ class _Judgement:
         is_open = is_in_ledger and self._is_open(last, findings)
         if findings and case.second is None and any(finding.is_decisive for finding in findings):
             why = self._ended_early if case.ended_by else "it was not looked up again"
-            reason = f"a difference was seen once and is not confirmed: {why}"
-            return self._row(Bucket.UNRESOLVED, reason=reason)
+            return self._row(Bucket.UNRESOLVED, reason=f"a difference was seen once and is not confirmed: {why}")
         return self._row(Bucket.OPEN if is_open else Bucket.MATCHED, findings)
 
     def _of_ledger(self, last: Observation) -> Iterator[Finding]:
@@ -344,8 +342,7 @@ class _Judgement:
         if differences := [each for each in findings if each.code.is_of_status or each.code is Code.NOT_SETTLED]:
             return all(each.waived for each in differences)
         # Without a difference, a state in the ledger is the same one.
-        is_pending = self.rules.read_status(last.transaction.status) is Status.PENDING
-        return is_pending and isinstance(self.entry.status, str)
+        return self.rules.read_status(last.transaction.status) is Status.PENDING and isinstance(self.entry.status, str)
 
     def _lost_zeros(self, transaction: Transaction, findings: list[Finding]) -> str:
         """Return the ledger's code that has lost leading zeros, in words. Empty if none has, or it is waived."""

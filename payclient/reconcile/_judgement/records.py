@@ -176,9 +176,8 @@ def _unknown(was: BreakRecord, rows: Sequence[Row], is_judged: Callable[[str], b
         return f"{unjudged.bucket}: {unjudged.reason}"
     if was.code.is_of_statement and all(row.other_side is None for row in rows):
         return "the later run was without a statement"
-    if was.code is not Code.PAID_TWICE:
-        return ""
-    if all(is_judged(other) for ledger, _ in was.sides for other in read_list(str(ledger))):
+    others = (other for ledger, _ in was.sides for other in read_list(str(ledger)))
+    if was.code is not Code.PAID_TWICE or all(map(is_judged, others)):
         return ""
     return "it was paid twice, and the later run does not know the state of the other payment"
 

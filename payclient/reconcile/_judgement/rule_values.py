@@ -49,7 +49,6 @@ def problem(wanted: str, got: object, *key: str) -> RulesError:
 
 
 def must_be(wanted: str, is_valid: Callable[[Any], object]) -> Validator:
-
     def check(_: object, attribute: Attribute[Any], value: object) -> None:
         # None is fit where it is the default.
         if (value is not None or attribute.default is not None) and not is_valid(value):
@@ -62,8 +61,7 @@ def must_be(wanted: str, is_valid: Callable[[Any], object]) -> Validator:
 
 
 def to_percent(value: Any) -> Any:
-    is_number = type(value) is int or (isinstance(value, str) and _PERCENT.fullmatch(value))
-    return Decimal(value) if is_number else value
+    return Decimal(value) if type(value) is int or (isinstance(value, str) and _PERCENT.fullmatch(value)) else value
 
 
 def percent_text(value: Decimal) -> str:

@@ -514,9 +514,6 @@ def with_reading_of(rules: Rules, run: Rules) -> Rules:
 STRICT = Rules()
 """Every difference counts."""
 
-
-# The words that they give no meaning, before anything is looked up
-
 _SHORT_CODE = re.compile(r"[A-Z][A-Z0-9_]{1,9}")
 _MAX_WORDS = 200
 

@@ -74,7 +74,6 @@ _MAX_METHOD_LENGTH = 80
 _MIN_ROWS = 20
 _MIN_SHARE = 20  # a pattern explains at least one in this number of breaks
 _MAX_SHOWN = 20
-_SOON_DAYS = 7
 _ALL_USED = result.Compared()
 
 _OPENING, _CHANGED = "opening", "changed amount"
@@ -314,8 +313,7 @@ class Tally:
             for (part, code), rows in groupby(of_payment, key=itemgetter(1, 2)):
                 # Any number of rows may list a payment: it is at stake once, with the largest amount.
                 *_, severity, age, first = next(rows)
-                largest = max(int(amount) for amount in chain([first], map(itemgetter(5), rows)))
-                total = FindingTotal(1, largest)
+                total = FindingTotal(1, max(int(amount) for amount in chain([first], map(itemgetter(5), rows))))
                 by_part[part] += total
                 news[severity] += part in _NEWS
                 if part in _OPEN:
@@ -448,7 +446,7 @@ def _state_of(accepted: Accepted, row: Row, rules: Rules) -> AcceptanceState:
     days = accepted.days_left(at, rules.time_zone)
     if not finding.waived:
         return AcceptanceState.ENDED if days < 0 else AcceptanceState.CHANGED
-    if not finding.is_accepted or days > _SOON_DAYS:
+    if not finding.is_accepted or days > 7:
         return AcceptanceState.HOLDS
     return AcceptanceState.ENDS_SOON
 

@@ -11,10 +11,9 @@ from typing import Any
 from attrs import asdict, frozen
 
 from payclient._shared.escape import plural, quote
-from payclient.reconcile import Decision, DecisionError
+from payclient.reconcile import Decision, DecisionError, dialect_as_json
 from payclient.reconcile._atomic import AtomicFiles, Fingerprint, lock, own, read_own
 from payclient.reconcile._judgement.decisions import FIRST, Decisions, decision_line, read_decisions
-from payclient.reconcile._judgement.rules import dialect_as_json
 from payclient.reconcile.report.model import OUTPUTS, About, LedgerAbout
 
 MANIFEST: str = "manifest.json"
@@ -28,7 +27,6 @@ DECISIONS: str = "decisions.jsonl"
 SIGNATURES: str = "signatures.jsonl"
 
 _ALL = tuple(each.name for each in OUTPUTS)
-_MAX_BYTES = 1 << 20
 _DAMAGED = "it is not what payclient writes"
 
 
@@ -101,7 +99,7 @@ def verify(folder: Path, *, only: Container[str] | None = None) -> tuple[Problem
 
 def _listed(path: Path) -> dict[str, tuple[int, str]]:
     with open(path, "rb", opener=own) as file:
-        content = json.loads(file.read(_MAX_BYTES))
+        content = json.loads(file.read(1 << 20))
     if content.pop("sha256") != _sha256_of(content):
         raise ValueError("it was changed")
     files = {each["name"]: (int(each["size_bytes"]), str(each["sha256"])) for each in content["files"]}
@@ -113,8 +111,7 @@ def _listed(path: Path) -> dict[str, tuple[int, str]]:
 def _problems(path: Path, listed: tuple[int, str] | None) -> Iterator[Problem]:
     if listed is None:
         if os.path.lexists(path):
-            unlisted = "the manifest does not list it: it belongs to another run, or was added later"
-            yield Problem(path.name, unlisted)
+            yield Problem(path.name, "the manifest does not list it: it belongs to another run, or was added later")
         return
     try:
         with open(path, "rb", opener=own) as file:
@@ -241,8 +238,7 @@ def verify_decisions(folder: Path) -> tuple[Problem, ...]:
         return (_unreadable(DECISIONS, error),)
     match _in_manifest(folder, "decisions"):
         case {"lines": int(lines), "sha256": sha256} if checksums[lines - 1 : lines] != (sha256,):
-            decisions = plural(lines, "decision")
-            return (Problem(DECISIONS, f"it lacks the {decisions} that the report was written with"),)
+            return (Problem(DECISIONS, f"it lacks the {plural(lines, 'decision')} that the report was written with"),)
         case _:
             return ()
 

@@ -372,8 +372,7 @@ class Report:
         if summary.since is not None:
             moved = (BreakState.NEW, BreakState.CHANGED, BreakState.REOPENED, BreakState.RESOLVED, BreakState.NOT_KNOWN)
             counts = {state: total.count for state, total in open_findings.by_state.items()}
-            moves = words.counted(counts, moved) or "nothing new"
-            said.append(f"{moves} since {in_words(summary.since.previous)}")
+            said.append(f"{words.counted(counts, moved) or 'nothing new'} since {in_words(summary.since.previous)}")
         if stake := open_findings.payments.amount:
             said.append(f"{stake:,} at stake")
         said += [f"{summary.material:,} of them material"] if summary.material else []

@@ -144,8 +144,7 @@ class BookWriter:
 
     def begin(self, name: str, columns: Sequence[Column], **options: Any) -> SheetWriter:
         """Add a sheet. *options* are passed to `SheetWriter`."""
-        sheet = self._book.add_worksheet(name)
-        self._sheets[name] = SheetWriter(sheet, columns, self._formats, **options)
+        self._sheets[name] = SheetWriter(self._book.add_worksheet(name), columns, self._formats, **options)
         return self._sheets[name]
 
     def finish(self) -> None:
@@ -255,8 +254,7 @@ class ReportWorkbook(BookWriter):
 
 def begin(opening: Opening) -> None:
     file, folder = opening.new.binary("report.xlsx"), opening.new.temporary
-    has_previous = HISTORY in opening.names
-    workbook = ReportWorkbook(file, folder, has_previous=has_previous, decisions=opening.decisions)
+    workbook = ReportWorkbook(file, folder, has_previous=HISTORY in opening.names, decisions=opening.decisions)
     opening.resources.enter_context(workbook)
     opening.on_row.append(workbook.add)
     opening.on_gone.append(workbook.add_gone)
