@@ -23,8 +23,7 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}", re.ASCII | re.IGNORECASE)
 
 def _is_variable(_: object, attribute: Attribute[str], value: object) -> None:
     if not isinstance(value, str) or not _VARIABLE.fullmatch(value):  # not shown: it may be the key itself
-        message = f"{attribute.name} must be the name of an environment variable, not the key"
-        raise ConfigurationError(message)
+        raise ConfigurationError(f"{attribute.name} must be the name of an environment variable, not the key")
 
 
 _is_name = must_be("the name of a column", lambda value: isinstance(value, str) and bool(value))

@@ -130,8 +130,7 @@ def _results(
     batches: Iterable[_RecordBatch], spec: Any, kind: "type[_Lookup | _Reconciliation]"
 ) -> Iterator[_RecordBatch]:
     source = iter(batches)
-    first = next(source, None)
-    if first is None:  # an empty partition needs no key and no connection
+    if (first := next(source, None)) is None:  # an empty partition needs no key and no connection
         return
     background = background_client(spec)
     kernel = kind(spec, first.schema)
@@ -213,8 +212,7 @@ class _Reconciliation:
 
 def ledger_columns(spec: ReconcileSpec, header: Sequence[str]) -> Columns:
     """Return the columns of a ledger with *header*, the reference first. Each other column is kept or left out."""
-    rules = rules_of(spec)
-    chosen = dict(rules.columns)
+    chosen = dict(rules_of(spec).columns)
     if spec.reference != "reference":
         chosen["reference"] = spec.reference
     columns = find_columns(header, chosen, spec.ignore)

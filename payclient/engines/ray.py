@@ -116,8 +116,7 @@ def _check_cluster(spec: LookupSpec, cpus: float) -> None:
     if not _ray.is_initialized():
         problem = "Ray is not connected: call ray.init() first, with the address of the cluster if there is one"
         raise ConfigurationError(problem)
-    there = _ray.cluster_resources().get("CPU", 0)
-    if there < cpus + 1:
+    if (there := _ray.cluster_resources().get("CPU", 0)) < cpus + 1:
         problem = f"the workers need {cpus:g} CPUs, and reading and writing one more, but the cluster has {there:g}"
         raise ConfigurationError(f"{problem}: Ray would wait forever, so use fewer workers, or set cpus below 1")
     if spec.key_variable in (_ray.get_runtime_context().runtime_env.get("env_vars") or {}):

@@ -82,8 +82,7 @@ class Progress:
 def progress_of(error: BaseException | None) -> Progress:
     """Return the progress that is attached to *error* or to one of its causes. An empty one without any."""
     for link in chain(error):
-        progress = getattr(link, _ATTRIBUTE, None)
-        if isinstance(progress, Progress):
+        if isinstance(progress := getattr(link, _ATTRIBUTE, None), Progress):
             return progress
     return Progress()
 

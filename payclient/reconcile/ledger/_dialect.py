@@ -77,8 +77,7 @@ class TimeFormat:
 
     def read(self, text: str) -> datetime | None:
         """Return the time in *text*, aware if it has a zone. None if it is not written like this."""
-        match = self._pattern.fullmatch(text)
-        if match is None:
+        if (match := self._pattern.fullmatch(text)) is None:
             return None
         found = match.groupdict()
         year, month, hour = found.get("year"), found.get("month"), int(found.get("hour") or found.get("half") or 0)

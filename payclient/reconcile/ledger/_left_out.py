@@ -128,8 +128,7 @@ class Excluded:
 
     def __str__(self) -> str:
         line = "line" if self.lines.isdecimal() else "lines"
-        where = f"{line} {self.lines}; amount {self.amount:,}"
-        return f"skipped {plural(self.rows, 'row')} {self.why}: {where}"
+        return f"skipped {plural(self.rows, 'row')} {self.why}: {line} {self.lines}; amount {self.amount:,}"
 
 
 @frozen
@@ -196,8 +195,7 @@ class Scope:
         return self._leave_out(self._other_currency(line, values, problems), line, values.get("amount"))
 
     def _other_currency(self, line: int, values: Mapping[str, Any], problems: list[tuple[str, CellProblem]]) -> str:
-        currency = values.get("currency")
-        if currency is None:
+        if (currency := values.get("currency")) is None:
             if self._wanted:
                 message = "the cell is empty, and only the rows of one currency are read"
                 problems.append(("currency", CellProblem(message)))
@@ -309,8 +307,7 @@ class Evidence:
     def look(self) -> None:
         for cell, rows in self.counts.items():
             text = "" if cell is None else str(cell)
-            text = text.removesuffix(".0").strip(_columns.BLANK)
-            if text:
+            if text := text.removesuffix(".0").strip(_columns.BLANK):
                 self._filled += rows
                 if len(self._texts) <= _MAX_WORDS:
                     self._classify(cell, text, rows)

@@ -62,11 +62,9 @@ class MoneyReader:
             return int(cell)
         if self._has_point and cell[-3:] == ".00" and self.is_plain(cell[:-3]):
             return int(cell[:-3])
-        text = cell.strip(BLANK)
-        if not text:
+        if not (text := cell.strip(BLANK)):
             return None
-        match = self._pattern.fullmatch(text)
-        if match is None:
+        if (match := self._pattern.fullmatch(text)) is None:
             raise _refusal(text, self._dialect)
         return self._value(text, match)
 
@@ -171,8 +169,7 @@ def _refusal(text: str, dialect: Dialect) -> CellProblem:
         return CellProblem(message, quote(text))
     if found := _columns.damage(text):
         return CellProblem("{}: export the column as whole numbers", found)
-    number = _NUMBER.search(text)
-    if number is None:
+    if (number := _NUMBER.search(text)) is None:
         empty = Remedy((Way("null", text),), "reads it as an empty cell")
         return CellProblem("{} is not a number", quote(text), remedies=[empty])
     inside = re.sub(f"[0-9.,'\u2019{_SPACES}]", "", number[0])
@@ -465,8 +462,7 @@ def _values(value: object) -> list[Any]:
 
 def _time_parts(cell: str) -> tuple[re.Match[str] | None, str | None]:
     """Return the day with its two marks, and the format of the rest. None if unknown."""
-    match = _DAY.match(cell)
-    if match is None:
+    if (match := _DAY.match(cell)) is None:
         return None, None
     mark, rest = cell[match.end() :][:1], cell[match.end() + 1 :]
     clocks = (clock for clock, pattern in _CLOCKS.items() if mark in ("", " ", "T") and pattern.fullmatch(rest))

@@ -438,8 +438,7 @@ def check_use(
     Return the names of the *ignored* columns.
     """
     _columns.check_known("require", required, COMPARED)
-    names = _columns.column_names(columns.header)
-    if not names:
+    if not (names := _columns.column_names(columns.header)):
         return ()  # an empty file lacks columns
     missing = None if may_grow else next((name for name in ignored if name.strip() not in names), None)
     if missing is not None:

@@ -192,8 +192,7 @@ class _Signs:
 
     def read_direction(self, cell: Any) -> int | None:
         """Return the sign that a cell gives to the amounts of its row, or None for an empty cell."""
-        word = _columns.read_word(str(cell) if type(cell) is int else cell)
-        if word is None:
+        if (word := _columns.read_word(str(cell) if type(cell) is int else cell)) is None:
             return None
         sign = _columns.sign_of(word)
         self._words.setdefault(sign, word)

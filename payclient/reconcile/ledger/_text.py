@@ -136,7 +136,7 @@ def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope
 
 
 def _cells(header: str, delimiter: str) -> list[str]:
-    """Return the cells. None if the quotes do not pair, as with the wrong delimiter."""
+    """Return the cells. Empty if the quotes do not pair, as with the wrong delimiter."""
     try:
         return next(csv.reader([header], delimiter=delimiter, strict=True))
     except csv.Error:

@@ -242,8 +242,7 @@ class _Workbook:
             starts = (target for kind, target in self._relations("").values() if kind == "officeDocument")
             root = next(starts, "xl/workbook.xml")
             if root not in self._zip.NameToInfo:
-                message = "this zip file is not a workbook: save the ledger as .xlsx, or unpack what is inside"
-                raise LedgerError(message)
+                raise LedgerError("this zip file is not a workbook: save the ledger as .xlsx, or unpack what is inside")
             relations = self._relations(root)
             parts = {kind: target for kind, target in relations.values() if target in self._zip.NameToInfo}
             self._read_sheets(root, relations)
