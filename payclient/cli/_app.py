@@ -78,7 +78,7 @@ def make_app(named: Container[str]) -> App:
     app = App(
         name="payclient",
         help="Look up transactions at the payment service, or reconcile a whole ledger with it.",
-        version=lambda: f"payclient {import_module('payclient._shared.version').__version__}",  # sixteen modules
+        version=lambda: f"payclient {import_module('payclient._shared.version').__version__}",  # late: sixteen modules
         version_flags=("--version", "-V"),
         help_formatter=_Headings(),
         help_format="plaintext",  # Markdown takes a third of the time
