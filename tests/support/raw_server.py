@@ -271,7 +271,7 @@ class RawServer:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         # A script that is cancelled before it begins closes nothing.
-        task.add_done_callback(lambda _: writer.transport.abort())
+        task.add_done_callback(lambda _: writer.transport.is_closing() or writer.transport.abort())
 
     async def _serve(self, reader, writer):
         connection = Connection(reader, writer, len(self.connections))
