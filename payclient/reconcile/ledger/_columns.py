@@ -271,9 +271,10 @@ def find_columns(
 def _like_references(names: Sequence[str]) -> Iterable[str]:
     """Return the names that have a word for a reference, then the names of order numbers. Without any, all others."""
     fields = {name: field_of(name) for name in names}
-    words = ("reference", *SYNONYMS["reference"])
+    # A long word may be a part of another, such as Zahlungsreferenz.
+    words = [word if len(word) > 6 else f"_{word}_" for word in ("reference", *SYNONYMS["reference"])]
     free = [name for name in names if fields[name] is None]
-    similar = [name for name in free if any(f"_{word}_" in f"_{normalise_name(name)}_" for word in words)]
+    similar = [name for name in free if any(word in f"_{normalise_name(name)}_" for word in words)]
     return [*similar, *(name for name in names if fields[name] == "merchant_reff")] or free
 
 
