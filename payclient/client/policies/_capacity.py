@@ -1,35 +1,35 @@
 """
 How much the service takes, learnt from the results of attempts: a number in flight and a rate.
 
-1.  There is no rate until a request is refused for load. If it was alone in flight, after fewer than ten answers in two
-    seconds, it takes three in a row: the throughput of a quiet time is no measure. Then a token bucket is filled at a
-    rate that begins a tenth below the good throughput (`w_max`), approaches it, stays near it and grows again: a cubic
-    in time, so a raised limit is found. A cut lowers `w_max` by half of that tenth, so that those who share a limit
-    converge.
+1.  The rate is unlimited until a request is refused for load. If it was alone in flight, after fewer than ten answers
+    in two seconds, it takes three in a row: the throughput of a quiet time is not a measure. Then a token bucket is
+    filled at a rate that begins a tenth below the good throughput (`w_max`), approaches it, stays near it and grows
+    again: a cubic in time, so a raised limit is found. A cut lowers `w_max` by half of that tenth, so that those who
+    share a limit converge.
 2.  One cut per congestion event: only a refusal a second and two round trips after the last cut may cut again, and
     only if an attempt was accepted since. An attempt that started before the last cut isn't evidence.
 3.  Each refusal in a row halves the rate, down to one attempt in two seconds. The first acceptance restores it. After
     closed times that are regular, or longer than the open ones, as of a limit per minute, it is the mean over both;
-    closed is a pause, or after four refusals in a row. A refusal often comes sooner than an acceptance. Then it is in
-    a row only if nothing has been accepted for two round trips, or nothing else is in flight: the attempts before it
-    may still be accepted.
-4.  A refusal of an attempt with more others in flight than any earlier one that was accepted shows a limit of
-    concurrency: it bounds the number in flight and leaves the rate alone. The bound grows by the same cubic. Attempts
-    under a bound start at least four fifths of their even spacing apart: if two start together and one is refused, it
-    may have met a limit of the rate that allows no burst. Once there is a rate, an early refusal is about it.
+    closed is a pause, or after four refusals in a row. A refusal often arrives sooner than an acceptance. Then it is in
+    a row only if no attempt was accepted for two round trips, or no other is in flight: the attempts before it may
+    still be accepted.
+4.  If an attempt is refused with more others in flight than any accepted attempt had, that is a limit of concurrency:
+    it bounds the number in flight and does not change the rate. The bound grows by the same cubic. Attempts under a
+    bound start at least four fifths of their even spacing apart: if two start together and one is refused, it may have
+    met a limit of the rate that allows no burst. Once there is a rate, an early refusal is about it.
 5.  Slow start: at the start, after a pause, an outage and a closed time, few may be in flight, and one more for each
     accepted attempt.
 6.  Some failures of the service are normal. Two of them are worth a refusal in rule 4. If, of the last 50, requests
     exceed twice the accepted ones, a fifth fewer may be in flight. If ten times, failures count as refusals. A seventh
-    more is enough if those that failed had more in flight: others share that limit. Then as many as the accepted had
-    may be in flight. Nothing else counts: neither latency, because the service has other users, nor cancellation.
+    more is enough if the failed ones had more in flight: others share that limit. Then as many as the accepted had may
+    be in flight. Nothing else counts: neither latency, because the service has other users, nor cancellation.
 7.  Some services refuse a share of the requests at any rate: one of several nodes does, or other clients use up a
     limit that allows no burst. If the share refused does not fall to less than half although cuts have lowered the
-    rate, what is still refused is normal. Then each accepted attempt pays for somewhat more than that, and only a
+    rate, the remaining refusals are normal. Then each accepted attempt pays for somewhat more than that, and only a
     refusal that is not paid for may cut. An awaited lookup has little time: for it, 3 % are normal from the start, and
-    a rate lower by 15 % is enough to tell. For a row or a poll it is 60 %, because most limits are not of this kind.
+    a rate lower by 15 % is enough to decide. For a row or a poll it is 60 %, because most limits are not of this kind.
 8.  Workers that share a key grow more slowly, because each sees only its own refusals.
-9.  After half a minute without an attempt nothing is known. Pauses that the service asked for are not counted.
+9.  Half a minute without an attempt resets everything. Pauses that the service asked for are not counted.
 
 Sources: rule 1, CUBIC (RFC 9438), and the adaptive mode of botocore; rule 6, "Site Reliability Engineering", chapter
 "Handling Overload".
@@ -48,8 +48,8 @@ _BURST = 0.3  # seconds of the rate that may be used at once
 _MIN_CUT_GAP = 1.0  # seconds
 _MIN_RATE = 0.5  # per second, of all workers together: the longest delay after the end of a storm is two seconds
 _WINDOW = 2.0  # the throughput is measured over these seconds
-_ROUND_TRIP, _MIN_ROUND_TRIP = 0.1, 0.001  # seconds. The first is a guess, for the pace of refusals only
-_FORGET = 30.0  # seconds without an attempt, after which nothing is known
+_ROUND_TRIP, _MIN_ROUND_TRIP = 0.1, 0.001  # seconds. The first is a guess, only for the pace of refusals
+_FORGET = 30.0  # seconds without an attempt that reset everything
 _SMOOTHING = 0.1  # weight of the newest round trip in their mean
 _RECENT = 50
 _MIN_RECENT = 10
@@ -59,12 +59,12 @@ _REQUESTS_PER_ACCEPTED = 2
 _REQUESTS_OF_A_STORM = 10
 _KEEP_IN_FLIGHT = 0.8
 _ROUNDED = 0.25  # a bound between two numbers is the higher one from three quarters
-_FAILURES = 2  # that show what one refusal shows: some failures are normal
+_FAILURES = 2  # failures count as one refusal: some are normal
 _ENOUGH = 3  # refusals that make a share
 _KEPT = 0.5  # remaining part of the refused share, after a cut
 _MAX_NORMAL = 0.5
 _MAX_SAVED = 10.0  # refusals
-_EXPECTED = 10.0  # refusals: if less than half as many come, they are not normal any more
+_EXPECTED = 10.0  # refusals: if fewer than half of them happen, they are no longer normal
 _UNLIKELY = 0.02  # a row of refusals less likely than this is not chance
 _SHORT = 0.5  # share of time that the service is open, if an allowance is used up
 _SAME_PERIOD = 1.25  # ratio of two times from opening to opening that are regular
@@ -151,7 +151,7 @@ class Capacity:
         self._min_rate = _MIN_RATE / workers
 
     def recover(self) -> None:
-        """Begin slow start again after an outage, whose failures were no evidence of a bound."""
+        """Begin slow start again after an outage: its failures were not evidence of a bound."""
         self._bound = math.inf
         self.start_slowly()
 
@@ -168,7 +168,7 @@ class Capacity:
         return min(self._slow_start, self._max if self._bound == math.inf else self.concurrency(now) + _ROUNDED) // 1
 
     def concurrency(self, now: float) -> float:
-        """Return the number of attempts in flight at which slow start ends."""
+        """Return the number of attempts in flight that ends slow start."""
         return min(self._max, self._bound * (1 + ((now - self._bound_at) / (_DOUBLING * self._shared)) ** 3))
 
     def rate(self, now: float) -> float:
@@ -185,10 +185,10 @@ class Capacity:
         return max(self._min_rate, self.w_max * (1 + growth**3))
 
     def needed(self, now: float, place: int = 0) -> float:
-        """Return the seconds to the answer of the one with *place* others before him, as far as they were measured."""
+        """Return the seconds to the answer of a caller with *place* others before it, as far as they were measured."""
         if self._accepted_at == -math.inf:
             return 0.0
-        # A row of refusals may end with the next attempt, so its rate says nothing about those behind.
+        # A row of refusals may end with the next attempt, so its rate does not predict the later ones.
         return self.round_trip + place * max(1 / self._cubic(now), self.round_trip / self.concurrency(now))
 
     def opens_at(self, now: float) -> float:
@@ -207,7 +207,7 @@ class Capacity:
         return paced_at if self.tokens >= 1 - 1e-6 else max(paced_at, now + (1 - self.tokens) / rate)
 
     def take(self, now: float) -> None:
-        """Record that an attempt starts now. While there is no rate, it costs no token, or it would be a debt later."""
+        """Record that an attempt starts now. Without a rate it costs no token, or it would be a debt later."""
         self.sent_at = self._idle_since = now
         self.tokens = self.tokens - 1 if self.tokens > 1 else 0.0
 
@@ -285,7 +285,7 @@ class Capacity:
         self._bound, self._bound_at = max(1.0, in_flight), now
 
     def _is_late(self, ticket: Ticket, now: float) -> bool:
-        """Return whether those that started before *ticket* would have been answered by now."""
+        """Return whether attempts that started before *ticket* would have been answered by now."""
         return ticket.load == 1 or now >= ticket.started_at + self.round_trip / 2
 
     def _note_refusal(self, ticket: Ticket, now: float) -> None:
