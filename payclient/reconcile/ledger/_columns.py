@@ -252,9 +252,10 @@ def find_columns(
                 places[field] = _only(names, field, found)
     value = None if any(map(field_of, names)) else next(filter(_VALUE.match, names), None)
     if "reference" not in places:
-        hint = "" if value is None else "; if this row is data, add a row with the names above it"
+        is_data = not any(map(field_of, names)) and any(_VALUE.match(name) or name.isdecimal() for name in names)
+        hint = "; if this row is data, add a row with the names above it" if is_data else ""
         message = f"no column is called reference: the columns are {listed(names)}{hint}"
-        once = [] if value else [name for name in _like_references(names) if names.count(name) == 1]
+        once = [] if is_data else [name for name in _like_references(names) if names.count(name) == 1]
         raise LedgerError(message, line=1, remedies=choices("reference", once))
     if value is not None:  # the payment in it would be lost
         message = (

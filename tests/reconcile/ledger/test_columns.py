@@ -85,6 +85,7 @@ def test_like_a_reference():
         "Invoice,Amount": ["Invoice"],
         "Psp Reference,Merchant Reference,Amount": ["Psp Reference", "Merchant Reference"],
         "Beleg,Betrag": ["Beleg"],
+        "T1,100": [],  # would lose this row
         "Buchung,Zahlungsreferenz,Betrag brutto,Auszahlung": ["Zahlungsreferenz"],
     }
     check_each(expected, proposed)
