@@ -100,7 +100,7 @@ class Call:
         return evolve(self, options=(*kept, *new))
 
     def using(self, ways: Iterable[Way], side: Side = "ledger") -> Call:
-        """Return the call with the options of *ways*, those of a statement for that side."""
+        """Return the call with the options of *ways*, as options of the statement for that side."""
         return self.having(*filter(None, (each.typed(side) for each in ways)))
 
     def after(self, first: str) -> Call:

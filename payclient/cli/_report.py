@@ -343,7 +343,7 @@ def _compared(found: folders.RunDiff) -> Iterator[str]:
     yield f"{found.verdict.upper()}: {moves(found.counts, found.earlier.note.folder)}"
     if found.is_reversed:
         later, earlier = found.later.note.folder, found.earlier.note.folder
-        yield f"All answers of {later} are older than those of {earlier}: name the earlier run first."
+        yield f"All answers of {later} are older than the answers of {earlier}: name the earlier run first."
     if found.changed_rules:
         yield f"Rules that changed in between: {', '.join(found.changed_rules)}."
     yield from roll_forward(found.open_findings)

@@ -90,7 +90,7 @@ class Admission:
             self._tell_of_pause(result.status)
 
     def judged(self, error: errors.PayClientError, ticket: Ticket, now: float) -> errors.PayClientError:
-        """Return *error*, or a `RateLimitedError` if its status is that of a failure, but means a limit here."""
+        """Return *error*, or a `RateLimitedError` if its status looks like a failure, but means a limit here."""
         if not isinstance(error, errors.ServiceError) or error.asked_pause is not None:
             return error
         if not self.outage.references.is_limit(error.status_code, now - ticket.started_at, now):

@@ -65,8 +65,8 @@ class AtomicFiles:
     """New files that replace old ones together, after all of them have been synced to disk."""
 
     # Use it as a context manager, write to each `text(name)` or `binary(name)`, then call `commit`. Without `commit`
-    # the old files stay as they are. The new ones are in a temporary folder, which is removed at the end, and those of
-    # killed runs at the start.
+    # the old files stay as they are. The new ones are in a temporary folder, which is removed at the end, and the
+    # folders of killed runs at the start.
 
     def __init__(self, folder: Path, names: Iterable[str]) -> None:
         self._folder = folder

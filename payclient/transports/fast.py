@@ -102,7 +102,7 @@ def common_headers(request: Request) -> list[tuple[bytes, bytes]]:
 
 
 def header_lines(headers: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """Return the lines of headers, among them those of a tracing context or an instrumentation."""
+    """Return the lines of headers, with the headers of a tracing context or an instrumentation."""
     # RFC 9110, part 5. A line end in one would begin another header.
     lines = [b"%b: %b\r\n" % header for header in headers]
     if not all(map(_LINE.fullmatch, lines)):

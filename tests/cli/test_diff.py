@@ -61,7 +61,7 @@ def test_json_and_quiet(command, nights):
 def test_order(command, nights):
     """Runs in the wrong order are compared as named, which is said."""
     assert "are older" not in command("diff", *nights).out
-    said = "All answers of 20 are older than those of 21: name the earlier run first."
+    said = "All answers of 20 are older than the answers of 21: name the earlier run first."
     assert command("diff", *reversed(nights)).out.splitlines()[1] == said
 
 

@@ -404,7 +404,7 @@ OF_ENVIRONMENT = {name: getattr(_config, f"resolve_{name}") for name in ("api_ke
 
 
 def test_all_of_environment():
-    """No other function reads a variable of an option, which could be shown; that of the transport is no secret."""
+    """No other function reads a variable of an option, which could be shown. The transport's variable isn't secret."""
     package = Path(_config.__file__).parents[1]
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in package.rglob("*.py")}
     found = {

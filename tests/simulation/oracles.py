@@ -88,7 +88,7 @@ class KnownOutage:
                 self.since = max(now, began + max(0.8, 2 * self._slowest, 2 * self._longest_gap))
 
     def answered(self):
-        """Forget the failures before an answer, which may come after its caller has left, and is no attempt then."""
+        """Forget the failures before an answer, which may come after its caller has left, and isn't an attempt then."""
         now = self._world.loop.time()
         gap = min(now - self._answered_at, 2.5) if self._is_gap else 0.0  # failures between answers are load
         self._longest_gap = max(gap, self._longest_gap + 0.02 * (gap - self._longest_gap))

@@ -193,7 +193,7 @@ class Journal:
 
     @property
     def rows(self) -> int:
-        """The number of stored rows: those of the ledger, references that only the statement has, and carried rows."""
+        """The number of stored rows: ledger rows, references that only the statement has, and carried rows."""
         return self._count("FROM entries")
 
     def count_rejected(self) -> int:
