@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,6 +149,7 @@ static void welcome(int poll, int listener) {
 }
 
 int main(int count, char **names) {
+    signal(SIGPIPE, SIG_IGN); /* a client may hang up while it is written to; that ends its connection only */
 #ifndef WITHOUT_TLS
     if (count == 3) {
         context = SSL_CTX_new(TLS_server_method());
