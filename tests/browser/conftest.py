@@ -10,6 +10,8 @@ QUIET = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
+BUSY = 120_000
+"""Milliseconds until a browser on a busy machine is believed to hang."""
 
 
 def pytest_addoption(parser):
@@ -33,7 +35,7 @@ def chromium():
     from playwright.sync_api import sync_playwright  # noqa: PLC0415  only the browser session installs it
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET, timeout=BUSY)
         yield browser
         browser.close()
 
@@ -45,6 +47,7 @@ def visit(chromium):
 
     def visit(url, *, width=1280, height=844, **options):
         contexts.append(chromium.new_context(viewport={"width": width, "height": height}, **options))
+        contexts[-1].set_default_timeout(BUSY)
         page = contexts[-1].new_page()
         page.requests, page.complaints = [], []
         page.on("request", lambda sent: page.requests.append(sent.url))

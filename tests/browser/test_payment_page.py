@@ -57,7 +57,7 @@ def shop():
 
 
 def says(page, words):
-    page.wait_for_function("words => document.getElementById('words').textContent === words", arg=words, timeout=60_000)
+    page.wait_for_function("words => document.getElementById('words').textContent === words", arg=words)
 
 
 @pytest.mark.parametrize(("number", "words"), [("1", PAID), ("2", OVER), ("3", CHECKING)])

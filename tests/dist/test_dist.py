@@ -19,8 +19,8 @@ pytestmark = pytest.mark.dist
 
 
 def source_files(folder):
-    """Name each file that a person wrote, so neither a folder nor what Python compiled."""
-    files = (path for path in (PROJECT / folder).rglob("*") if path.is_file() and path.suffix != ".pyc")
+    """Name each file that a person wrote, so neither a folder nor what Python compiled, or is just compiling."""
+    files = (path for path in (PROJECT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return {path.relative_to(PROJECT).as_posix() for path in files}
 
 

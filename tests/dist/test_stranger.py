@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import socket
 import subprocess
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from docs.blocks import commands
+from support.raw_server import held_ports
 
 PROJECT = Path(__file__).parents[2]
 CHECK = """
@@ -86,9 +86,7 @@ def test_first_lookup(page, checkout, tmp_path):
     blocks = re.finditer(r"([^\n]*\n[^\n]*)\n\n```(console|python)\n(.*?)```", text[start:], re.DOTALL)
     home = tmp_path / "home"
     home.mkdir()
-    with socket.socket() as unused, ExitStack() as terminals:
-        unused.bind(("127.0.0.1", 0))
-        port = str(unused.getsockname()[1])
+    with held_ports(1) as (port,), ExitStack() as terminals:
         first, second = (terminals.enter_context(Shell(checkout, home)) for _ in range(2))
         pasted = ""
         for above, language, source in (block.groups() for block in blocks):
@@ -99,8 +97,7 @@ def test_first_lookup(page, checkout, tmp_path):
             terminal = second if "second terminal" in above else first
             for command, _ in commands(source):
                 if command.startswith("payclient sandbox"):
-                    unused.close()
-                    pasted = terminal.start(command.replace("8080", port))
+                    pasted = terminal.start(command.replace("8080", str(port)))
                     assert pasted.startswith("export "), pasted
                     first.type(pasted)
                 elif not command.startswith("export "):

@@ -17,6 +17,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from fronts.gates import GATES, configured
+from support.raw_server import held_ports
 
 SECONDS, WARM_UP = 45.0, 7.5
 KINDS = ("by hand", "payclient")
@@ -64,8 +65,8 @@ async def play(name, load, processes, *, has_stream):
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         service = await stack.enter_async_context(running(sys.executable, "-m", "fronts.service"))
-        program, ports = configured(gate, folder, int(service), len(KINDS))
-        await stack.enter_async_context(running(*program))
+        ports = stack.enter_context(held_ports(len(KINDS)))
+        await stack.enter_async_context(running(*configured(gate, folder, int(service), ports)))
         await asyncio.gather(*map(is_open, ports))
         works = {
             kind: [

@@ -1,7 +1,5 @@
 """What stands before the service, as nginx and HAProxy are configured."""
 
-import socket
-
 from attrs import frozen
 
 
@@ -71,19 +69,9 @@ backend b{port}
 """
 
 
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
-def configured(gate, folder, service, count):
-    """Write the configuration of *count* equal fronts to *folder*; return the command that runs it, and their ports."""
-    ports, file = free_ports(count), folder / "configuration"
+def configured(gate, folder, service, ports):
+    """Write the configuration of equal fronts at these *ports* to *folder*; return the command that runs it."""
+    file = folder / "configuration"
     at_once = f" maxconn {gate.at_once}" if gate.at_once else ""
     server = NGINX_SERVER if gate.program == "nginx" else HAPROXY_SERVER
     servers = "".join(
@@ -94,6 +82,6 @@ def configured(gate, folder, service, count):
     )
     if gate.program == "nginx":
         file.write_text(NGINX.format(folder=folder, service=service, servers=servers), encoding="utf-8")
-        return ("nginx", "-p", folder, "-e", folder / "error", "-c", file), ports
+        return ("nginx", "-p", folder, "-e", folder / "error", "-c", file)
     file.write_text(HAPROXY + servers, encoding="utf-8")
-    return ("haproxy", "-q", "-f", file), ports
+    return ("haproxy", "-q", "-f", file)

@@ -50,7 +50,7 @@ def options(words):
     seconds = [word for word in words if word != "--keep"] or [SECONDS]
     seeds = ",".join(map(str, sorted(CORPUS.iterdir())))  # named one by one, they are read and nothing is written
     source = [str(CORPUS)] if "--keep" in words else [f"-seed_inputs={seeds}"]
-    limits = [f"-max_total_time={seconds[0]}", "-timeout=5", "-max_len=8192", "-print_final_stats=1"]
+    limits = [f"-max_total_time={seconds[0]}", "-timeout=60", "-max_len=8192", "-print_final_stats=1"]
     return [*limits, f"-artifact_prefix={CORPUS.parent}/", *source]
 
 

@@ -7,7 +7,6 @@ The programs are started by the tests, on loopback, and stopped by them. What is
 import asyncio
 import random
 import shutil
-import socket
 import subprocess
 import threading
 from contextlib import ExitStack, contextmanager
@@ -19,6 +18,7 @@ from attrs import frozen
 
 from payclient import AsyncClient, ConnectionFailedError, PermissionDeniedError, ProxyRefusedError, TLSVerificationError
 from support.fakes import KEY, document
+from support.raw_server import held_ports
 
 pytestmark = [
     pytest.mark.network,
@@ -87,13 +87,6 @@ http {{
 """
 
 
-def free_ports(count):
-    """Return ports that were free a moment ago: these programs cannot be given port 0."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in sockets]
-
-
 @contextmanager
 def running(*arguments, ready):
     """Run a program from the moment when it says *ready*, and give what it has written since."""
@@ -137,11 +130,11 @@ def world(tmp_path_factory):
     for name, host in (("service", "localhost"), ("client", "clerk@merchant.example")):
         (folder / f"{name}.pem").write_bytes(intermediate.issue_cert(host).private_key_and_cert_chain_pem.bytes())
     (folder / "stranger.pem").write_bytes(trustme.CA().issue_cert("x@y.example").private_key_and_cert_chain_pem.bytes())
-    service, strict, proxy, locked = free_ports(4)
     answer = document("T1").decode()
     config = folder / "nginx.conf"
-    config.write_text(NGINX.format(folder=folder, service=service, strict=strict, answer=answer))
     with ExitStack() as stack:
+        service, strict, proxy, locked = stack.enter_context(held_ports(4))
+        config.write_text(NGINX.format(folder=folder, service=service, strict=strict, answer=answer))
         nginx = ("nginx", "-p", str(folder), "-c", str(config))
         logs = [stack.enter_context(running(*nginx, ready="start worker process "))]
         for port, credentials in ((proxy, ""), (locked, f"BasicAuth clerk {PASSWORD}")):
@@ -207,13 +200,13 @@ def squid(world):
     helper = next(Path("/usr").glob("lib*/squid/basic_fake_auth"), None)
     if shutil.which("squid") is None or helper is None:
         pytest.skip("needs squid: apt-get install squid")
-    (port,) = free_ports(1)
     config = world.folder / "squid.conf"
-    config.write_text(SQUID.format(port=port, helper=helper, service=world.service.rpartition(":")[2]))
     command = ("squid", "-N", "-d", "1", "-f", str(config))
-    with running(*command, ready="Accepting HTTP Socket connections") as written:
-        world.logs.append(written)
-        yield f"127.0.0.1:{port}"
+    with held_ports(1) as (port,):
+        config.write_text(SQUID.format(port=port, helper=helper, service=world.service.rpartition(":")[2]))
+        with running(*command, ready="Accepting HTTP Socket connections") as written:
+            world.logs.append(written)
+            yield f"127.0.0.1:{port}"
 
 
 async def test_squid(ask, world, squid):

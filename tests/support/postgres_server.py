@@ -42,7 +42,7 @@ def running():
 
         run("initdb", "--auth=trust", "--username=shop", "--no-sync", "--encoding=UTF8")
         options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"
-        run("pg_ctl", "--wait", "--log", folder / "log", "--options", options, "start")
+        run("pg_ctl", "--wait", "--timeout=110", "--log", folder / "log", "--options", options, "start")
         try:
             yield folder
         finally:

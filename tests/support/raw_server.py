@@ -231,6 +231,17 @@ def refusing_port():
         yield bound.getsockname()[1]
 
 
+@contextlib.contextmanager
+def held_ports(count):
+    """Give ports for programs that cannot be told to take port 0; nobody else gets them until the block ends."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # so the program can listen where we only hold
+            each.bind(("127.0.0.1", 0))
+        yield [each.getsockname()[1] for each in sockets]
+
+
 class RawServer:
     """Runs a script per connection on a free loopback port; the last script serves all later ones."""
 

@@ -11,6 +11,7 @@ import pytest
 
 from payclient.testing import Reply, serve
 from support.limits import LimitedService
+from support.raw_server import held_ports
 from testing.asking import HEADERS, LIVE, SANDBOX
 
 WITHOUT_UVICORN = """
@@ -97,10 +98,9 @@ async def test_port_in_use(service):
 
 async def test_chosen_port(service):
     """A requested port is in the URL."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    async with serve(service, port=port) as url:
-        assert url == f"http://127.0.0.1:{port}"
+    with held_ports(1) as (port,):
+        async with serve(service, port=port) as url:
+            assert url == f"http://127.0.0.1:{port}"
 
 
 def test_without_uvicorn():

@@ -19,6 +19,7 @@ def ray():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PAYCLIENT_API_KEY", FakeService().api_key)  # workers inherit it from the node, and that from here
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_memory_monitor_refresh_ms", "0")  # it kills workers when other programs fill the memory
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
         ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
         context = ray.data.DataContext.get_current()
