@@ -81,6 +81,13 @@ def test_words():
     """A word in a column that is not used is first seen once in a chain; names, which never end, are not."""
     charges, lost = {"Type": {"charge": 40}}, {"Type": {"charge": 38, "lost": 2}}
     assert list(first_words(charges, lost, charges, lost, known=())) == [["Type: charge"], ["Type: lost"], [], []]
+    zeros, few, many = ({"back": dict.fromkeys(map(str, range(number)), 9)} for number in (1, 2, 30))
+    assert list(first_words(zeros, few, many, {"back": {}}, known=())) == [
+        ["back: 0"],
+        ["back: 1"],
+        ["back: (many values)"],
+        [],
+    ]
     assert list(first_words(charges)) == [[]]  # a run of an earlier version, which kept no words
     names = [{"Who": {f"{number}-{place}": 1 for place in range(7)}} for number in range(5)]
     assert list(map(len, first_words(*names, known=()))) == [7, 7, 7, 0, 0]

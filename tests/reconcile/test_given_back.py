@@ -35,6 +35,8 @@ FORMS = (
     ([[CHARGE, ("refund", -20_001)]], "Refunded", 1, {"over_refunded": -1}),
     ([[("payment", 500), REFUND]], "Refunded", 19_500, {"over_refunded": -19_500}),
     ([[REFUND]], "Refunded", 0, {"refunded": -20_000}),
+    *(([[REFUND]], never, 20_000, {"over_refunded": -20_000}) for never in ("Pending", "Expired", "Failed")),
+    ([[CHARGE, REFUND]], "Expired", 0, {}),
     ([[CHARGEBACK]], "Canceled", 0, {"refunded": -20_000}),
     ([[REFUND, REFUND]], "Refunded", 20_000, {"refunded": -20_000, "over_refunded": -20_000}),
     ([[CHARGE, DISPUTED]], "Refunded", 0, {"refund_fees": -15_000}),

@@ -448,7 +448,8 @@ def statement_findings(
     elif found is not None and is_paid:
         yield from _settled_otherwise(settled, found)
     elif found is not None and settled.stated is not None and settled.stated <= 0:
-        yield from _over_refunded(settled, found, name)
+        is_unpaid = settled.charged is None and rules.read_status(found.status) in _NEVER_PAID
+        yield from _over_refunded(settled, found, name, settled.lowest(0 if is_unpaid else found.amount))
     elif settled.stated != 0:
         money = "" if settled.stated is None else f" with {settled.stated:,}"
         sentence = f"{name} is on {settled.where}{money}, and {said}"
@@ -457,10 +458,13 @@ def statement_findings(
         )
 
 
-def _over_refunded(settled: Settled, found: Transaction, name: str) -> Iterator[Finding]:
-    lowest, stated = settled.lowest(found.amount), settled.stated or 0
+_NEVER_PAID = (Status.PENDING, Status.EXPIRED, Status.FAILED)
+
+
+def _over_refunded(settled: Settled, found: Transaction, name: str, lowest: int) -> Iterator[Finding]:
+    stated = settled.stated or 0
     if stated < lowest:
-        paid = f"the service has, {found.amount:,}" if settled.charged is None else "was paid"
+        paid = f"the service has, {found.amount:,}" if settled.charged is None and lowest else "was paid"
         sentence = (
             f"{name} is {quote(found.status)} at the service, and {lowest - stated:,} more was taken back than {paid}: "
             f"the sum is {stated:,} on {settled.where}"

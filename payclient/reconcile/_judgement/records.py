@@ -402,6 +402,8 @@ _MAX_KNOWN = 1_000
 """Limit of each kind. A service that shows more does not use words."""
 _MAX_WORDS = 20
 """Limit of each column that is not used. A column with more words lists names, and a new name is meaningless."""
+_MANY = {"(many values)": 0}
+"""Amounts, and what does not stand in a few words. The first night after zeros is named, and no later one."""
 _OF_COLUMN = ": "
 
 
@@ -460,11 +462,10 @@ class Shown:
 
     def set_words(self, columns: Iterable[UnusedColumn]) -> None:
         """Set the words of the unused columns. The column stands before each word."""
-        few = [each for each in columns if len(each.words) <= _MAX_WORDS]
         self._counts[Sight.WORD] = {
             f"{each.name[:_MAX_LENGTH]}{_OF_COLUMN}{word[:_MAX_LENGTH]}": [rows, 0]
-            for each in few
-            for word, rows in each.words.items()
+            for each in columns
+            for word, rows in (each.words if 0 < len(each.words) <= _MAX_WORDS else _MANY).items()
         }
 
     def known(self, before: Mapping[str, tuple[str, ...]] | None) -> Mapping[str, tuple[str, ...]]:

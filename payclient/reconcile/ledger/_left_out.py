@@ -238,14 +238,17 @@ _MAX_REPEATED = 50
 MAX_COUNTED = 4096
 _MIN_SUM = 1000
 """Fewer than eleven different numbers, all below this, are codes and flags, and shown like words."""
-_LABEL = re.compile(r"\A([^\W\d_]*)\d+([^\W\d_]*)\Z|[^\W_]*\d[^\W_]*")
-"""A part with a digit, such as the number of an invoice. If it is the whole, only its digits are."""
+_LABEL = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\A([^\W\d_]*)\d+([^\W\d_]*)\Z|[^\W_]*\d[^\W_]*", re.IGNORECASE
+)
+"""A UUID, or a part with a digit, such as the number of an invoice. If it is the whole, only its digits are."""
 _ZEROS = dict.fromkeys(map(ord, "123456789"), "0")
 """Turns texts that differ only in their digits into one shape."""
 _NAME = re.compile(r"(?=.*\d).{4,}")
 """A text that occurs once names its row, rather than describing it."""
 _CODE = re.compile(r"0\d+|\d{13,}")
-_YEAR = re.compile(r"(?<!\d)\d{4}(?=\D|\d{4}(?!\d)|$)")
+_YEAR = re.compile(r"(?<!\d)\d{4}(?=\D|\d{4}(?!\d)|$)|(?<=[-/. ])\d\d(?=$|[ T,]+\d\d?[:.])")
+"""Four digits or, behind a day and a month, two."""
 _ERA = 10
 """Years between times, if some of them mean *never*, as 0001, 1900, 1970 and 9999 do."""
 _NUMBERING = frozenset(word_list("quiet", "numbering"))
@@ -325,7 +328,7 @@ class Evidence:
         if isinstance(cell, date) or is_time(text):
             self._times += rows
             if year := _YEAR.search(text):
-                self._years[int(year[0])] += rows
+                self._years[int(f"20{year[0]}"[-4:])] += rows
             return
         try:
             number = self._reader.read(text if isinstance(cell, float | str) else cell)
@@ -382,7 +385,8 @@ class Evidence:
         if is_alone or 2 * most > self._filled > most:
             return {word: most, _OTHERS: self._filled - most}
         few: Sequence[Mapping[str, int]] = [eras] if are_times else self._shapes
-        return next((found for found in few if 1 < len(found) <= _MAX_WORDS), dict[str, int]())
+        rest = {_FILLED: self._filled} if are_times else dict[str, int]()
+        return next((found for found in few if 1 < len(found) <= _MAX_WORDS), rest)
 
     @property
     def _eras(self) -> dict[str, int]:

@@ -6,7 +6,7 @@ The only module that needs pyarrow (extra `parquet`).
 
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
-from itertools import chain, repeat, starmap
+from itertools import chain, starmap
 from typing import IO, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -36,10 +36,7 @@ def read_parquet(file: IO[bytes], find: Finder, scope: Scope) -> RowReader:
     if not header:
         return RowReader(NO_COLUMNS, scope=scope)
     reader = RowReader(find(header), scope.dialect, scope)
-    flat = [each.name for each in parquet.schema_arrow if not _arrow.types.is_nested(each.type)]
-    names = [*reader.columns.used.values(), *(each for each in flat if each in reader.columns.ignored)]
-    rows = chain.from_iterable(_batches(parquet, [name for name in names if header.count(name) == 1], header))
-    reader.rows = starmap(reader.read, enumerate(rows, 1))
+    reader.rows = starmap(reader.read, enumerate(chain.from_iterable(_batches(parquet)), 1))
     return reader
 
 
@@ -48,12 +45,10 @@ def damaged(error: Exception) -> LedgerError:
     return LedgerError(f"the Parquet file is damaged or of an unsupported kind ({detail}): export it again")
 
 
-def _batches(parquet: Any, names: list[str], header: tuple[str, ...]) -> Iterator[Iterable[tuple[Any, ...]]]:
-    """Yield the rows of each batch, with None in the columns not in *names*."""
+def _batches(parquet: Any) -> Iterator[Iterable[tuple[Any, ...]]]:
     try:
-        for batch in parquet.iter_batches(batch_size=_BATCH_ROWS, columns=names, use_threads=False):
-            values = {name: column_values(batch.column(name)) for name in names}
-            yield zip(*(values.get(name, repeat(None)) for name in header), strict=False)
+        for batch in parquet.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
+            yield zip(*map(column_values, batch.columns), strict=True)
     except DAMAGE as error:
         raise damaged(error) from error
 

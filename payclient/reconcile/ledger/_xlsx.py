@@ -175,6 +175,7 @@ _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 _MAX_CHARACTERS = _MIB
 _PIECE_BYTES = 1 << 13  # small, so that the elements of a piece stay in the processor's cache
 _MAX_SHEET_BYTES = 4096 * _MIB
+_TRUE = ("1", "true", "on")
 _FREE_BYTES = 8 * _MIB
 _MAX_RATIO = 200
 _MAX_HELD_TAGS = 400_000  # one row may have them. An element has two
@@ -235,6 +236,8 @@ class _Workbook:
         self.styles: dict[int, str | NumberFormat] = {}
         """The styles that show more than the digits of a number: a time, a day, or a format."""
         self.struck = set[int]()
+        self.is_stale = False
+        """Whether formulas are calculated when it is opened, so that a program may have stored 0 for each."""
         with _damage_refused():
             self._zip = zipfile.ZipFile(file)
             # For all parts together, because a workbook may refer to one part as each of a thousand sheets.
@@ -300,9 +303,12 @@ class _Workbook:
         return found
 
     def _read_sheets(self, root: str, relations: Mapping[str, tuple[str, str]]) -> None:
-        for each in self.elements(root, "sheet", "workbookPr"):
+        for each in self.elements(root, "sheet", "workbookPr", "calcPr"):
+            if each.tag.endswith("calcPr"):
+                self.is_stale = each.get("fullCalcOnLoad") in _TRUE
+                continue
             if each.tag.endswith("workbookPr"):
-                if each.get("date1904") in ("1", "true", "on"):
+                if each.get("date1904") in _TRUE:
                     self.epoch = datetime(1904, 1, 1)  # noqa: DTZ001  as above
                 continue
             name, ids = each.attrib["name"], (value for key, value in each.items() if key.endswith("}id"))
@@ -461,7 +467,7 @@ class _SheetReader:
         text = _text(parts[value]) if value in parts else None
         if kind == "inlineStr":
             text = _text_of(parts[inline]) if inline in parts else ""
-        elif text is None or (not text and kind != "str"):
+        elif text is None or (not text and kind != "str") or (text == "0" and has_formula and self._book.is_stale):
             return _NO_RESULT if has_formula else None
         elif kind == "s":
             texts = self._book.texts

@@ -103,7 +103,14 @@ RIGHT = [
     ("codes", numbered(lambda number: f"{number * 829371729437:x}-ab"), "", 24000),
     ("people", numbered(lambda number: f"{name(number)} Wijaya"), "", 24000),
     ("phones", numbered(lambda number: f"0812{number * number:06}"), "", 24000),
-    ("days", numbered("{} Nov 2026".format), "", 24000),
+    ("days", numbered("{} Nov 2026".format).replace("doc", "Tanggal bayar"), "", 24000),
+    ("years", numbered("{}.11.26".format).replace("doc", "paid at"), "", 24000),
+    (
+        "UUIDs",
+        numbered(lambda number: f"{number:08x}-{'fadd' if number == 7 else 1000 + number}-4a1b-8abc-{number:012x}"),
+        "",
+        24000,
+    ),
     ("running", numbered(str), "", 24000),
     ("ignored", beside("Customer", "Andi", "Budi"), 'ignore_columns = ["Customer"]', 90000),
 ]
@@ -136,6 +143,8 @@ PARTIAL = [
     ("labels, end", numbered(lambda number: f"{number:06}{'R' if number == 7 else 'P'}"), "", "#P 23, #R 1"),
     ("labels, two", beside("doc", "PAY1001", "REF1002"), "", "doc: PAY# 1, REF# 1"),
     ("sentences", numbered(lambda number: f"{'Refund' if number == 7 else 'Sale'} {name(number)}"), "", "Refund 1"),
+    ("times", numbered(lambda number: f"2026-11-{number:02}T10:00:{number:02}Z"), "", "doc: (filled) 24"),
+    ("two digits", numbered(lambda n: f"{n:02}-NOV-{0 if n == 7 else 26:02}").replace("doc", "paid at"), "", "2000 1"),
     ("numbers", numbered(lambda number: 75000 if number == 7 else 0), "", "not compared: doc 75,000"),
     (
         "object",

@@ -70,6 +70,14 @@ def test_names():
     assert read({"ref.": ["T1"], "ref2": ["x"]})[0].reference == "T1"
 
 
+@pytest.mark.parametrize("values", [([], ["re_1"]), ({"status": "paid"}, {"status": "lost"}), (False, True)], ids=str)
+def test_unused(values):
+    """A column of any type that nothing uses is named with its words: lists and structures, too."""
+    with open_ledger(io.BytesIO(written({"reference": ["T1", "T2"], "x": list(values)}))) as ledger:
+        assert len(list(ledger)) == 2
+        assert [(each.name, dict(each.words)) for each in ledger.unused] == [("x", dict.fromkeys(map(str, values), 1))]
+
+
 def test_rejected(subtests):
     """A row that cannot be used is rejected with why."""
     for columns, reason in [

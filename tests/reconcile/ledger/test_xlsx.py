@@ -83,10 +83,13 @@ def test_odd_cells_beside():
 
 
 def test_formula():
-    """A formula counts with the result that was stored with it."""
+    """A formula counts with the result that was stored with it. A 0 that is to be calculated on opening is none."""
     file = by_xlsxwriter(("reference", "amount"), ("T1", "=1+1"))
     stored = changed(file, sheet=lambda xml: xml.replace(b"1+1</f><v>0", b"1+1</f><v>2"))
     assert read(stored) == [Entry(line=2, reference="T1", amount=2)]
+    assert "is a formula without a stored result" in read(file)[0].reason
+    calculated = changed(file, book=lambda xml: xml.replace(b' fullCalcOnLoad="1"', b""))
+    assert read(calculated) == [Entry(line=2, reference="T1", amount=0)]
 
 
 def in_format(code, value):
