@@ -18,7 +18,7 @@ from payclient._shared.remedy import Way
 from payclient.cli._next import about_folder, explaining, lines_of, rejudging
 from payclient.cli._options import SEVERITY, JudgingOptions, OutputOptions, Span, check_out, check_run, settling_within
 from payclient.cli._process import Call, Exit, Flag, JsonFlag, OwnStreams, Streams, aligned, new_path, refuse
-from payclient.protocol import masked
+from payclient.protocol import ATTRIBUTES, masked
 from payclient.reconcile import BreakState, Bucket, Row, Severity, folders
 from payclient.reconcile.ledger import ABSENT, COMPARED, Entry
 from payclient.reconcile.report import Report, integrity, rows
@@ -214,12 +214,13 @@ def _settled(settled: reconcile.Settled | None) -> str:
 
 def _table(case: reconcile.Case) -> Iterator[tuple[str, ...]]:
     lookups = [each for each in (case.first, case.second) if each]
-    sides = [case.entry if isinstance(case.entry, Entry) else None, *(each.transaction for each in lookups)]
+    entry = case.entry if isinstance(case.entry, Entry) else None
     yield ("", "ledger", *("first lookup", "second lookup")[: len(lookups)])
     yield ("at", "", *(each.at.isoformat(" ", "seconds") for each in lookups))
     yield ("answer", "", *(each.answer.value if each.transaction else each.message for each in lookups))
     for name in _FIELDS:
-        if any(row := [_text(name, getattr(side, name, ABSENT)) for side in sides]):
+        theirs = [getattr(each.transaction, ATTRIBUTES[name], ABSENT) for each in lookups]
+        if any(row := [_text(name, each) for each in (getattr(entry, name, ABSENT), *theirs)]):
             yield (name, *row)
 
 

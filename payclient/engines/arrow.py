@@ -24,7 +24,6 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterat
 from contextlib import suppress
 from functools import partial
 from itertools import chain
-from operator import attrgetter
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
@@ -37,7 +36,7 @@ from payclient.blocking import LoopThread
 from payclient.client import AsyncClient, Attempt, ClientOptions
 from payclient.engines._spec import LookupSpec, ReconcileSpec, key_of, rules_of
 from payclient.errors import ClientClosedError, ConfigurationError, InvalidReferenceError, RejectedError
-from payclient.protocol import DOCUMENTED, Found, Outcome
+from payclient.protocol import DOCUMENTED, Found, Outcome, documented_values
 from payclient.reconcile.ledger import Columns, Entry, LedgerError, RejectedEntry, RowReader, check_use, find_columns
 from payclient.reconcile.ledger._parquet import column_values
 
@@ -78,7 +77,6 @@ _JUDGEMENT = {
 }
 _LOOKUP = {**_FIELDS, **_ACCOUNT}
 _RECONCILE = {**_LOOKUP, **_JUDGEMENT}
-_fields = attrgetter(*list(_FIELDS)[1:])
 _NO_FIELDS = (None,) * (len(_FIELDS) - 1)
 
 
@@ -299,7 +297,7 @@ def _cells(seen: reconcile.Observation) -> tuple[Any, ...]:
     if seen.answer is reconcile.Answer.UNASKABLE:
         return _not_asked(seen.message)
     if found is not None:
-        return (*_fields(found), "ok", None, seen.status_code, seen.attempts, seen.at, found.deviations)
+        return (*documented_values(found)[1:], "ok", None, seen.status_code, seen.attempts, seen.at, found.deviations)
     outcome = "not_found" if seen.answer is reconcile.Answer.NOT_FOUND else "unresolved"
     if seen.error == RejectedError.__name__:
         outcome = "rejected"
@@ -318,7 +316,7 @@ def _seen(row: reconcile.Row, last: reconcile.Observation | None) -> tuple[Any, 
     if row.transaction is None or last is None or last.transaction is not None:
         return cells
     # The first lookup found it and the second failed: the first answer is still worth showing.
-    return (*_fields(row.transaction), *cells[len(_NO_FIELDS) : -1], row.transaction.deviations)
+    return (*documented_values(row.transaction)[1:], *cells[len(_NO_FIELDS) : -1], row.transaction.deviations)
 
 
 def _judgement(row: reconcile.Row) -> tuple[Any, ...]:

@@ -23,8 +23,10 @@ from payclient.protocol._wire import endpoint as endpoint
 from payclient.protocol._wire import parse_response as parse_response
 from payclient.protocol._wire import request_body as request_body
 from payclient.protocol._wire import request_headers as request_headers
+from payclient.protocol.transaction import ATTRIBUTES as ATTRIBUTES
 from payclient.protocol.transaction import DOCUMENTED as DOCUMENTED
 from payclient.protocol.transaction import EMPTY as EMPTY
 from payclient.protocol.transaction import Returnable as Returnable
 from payclient.protocol.transaction import Transaction as Transaction
+from payclient.protocol.transaction import documented_values as documented_values
 from payclient.protocol.transaction import masked as masked

@@ -11,6 +11,8 @@ from types import MappingProxyType
 
 from attrs import field, frozen
 
+from payclient.protocol import ATTRIBUTES
+
 
 class Cell(StrEnum):
     """The kind of a field's cells, which decides how they are read, stored and shown."""
@@ -31,7 +33,7 @@ class Field:
     Attributes:
         name: Its name in a ledger, a report and an `Entry`.
         cell: The kind of its cells.
-        also: Other attributes of `Transaction` that may have the ledger's word, besides the one of the same name.
+        also: Other fields of `Transaction` that may have the ledger's word, besides the one of the same name.
         spelling: A pattern of the characters that make no difference in its text, apart from case and width, and the
             text that stands for them.
         code: The finding if its texts differ. Empty for a field with its own comparison.
@@ -45,7 +47,7 @@ class Field:
 
     @property
     def at_service(self) -> tuple[str, ...]:
-        return (self.name, *self.also)
+        return (ATTRIBUTES[self.name], *(ATTRIBUTES[name] for name in self.also))
 
     @property
     def may_differ(self) -> bool:

@@ -109,7 +109,8 @@ def deviations_of(data: Mapping[str, Any], transaction: Any) -> tuple[str, ...]:
         or value == ""
         or (name == "expdate" and (transaction.expdate is None or not _DOCUMENTED_TIME.fullmatch(str(value))))
     ]
-    found = [f"{name}: {_shown(name, data.get(name, _ABSENT))} {_reading(getattr(transaction, name))}" for name in odd]
+    read = dict(zip(DOCUMENTED, documented_values(transaction), strict=True)) if odd else {}
+    found = [f"{name}: {_shown(name, data.get(name, _ABSENT))} {_reading(read[name])}" for name in odd]
     found += [f"unknown field {name[:40]!r}" for name in data if name not in DOCUMENTED]
     more = len(found) - _MAX_DEVIATIONS
     return (*found[:_MAX_DEVIATIONS], f"and {more} more") if more > 0 else tuple(found)
@@ -137,22 +138,18 @@ _READ: dict[str, Callable[[object, object], object]] = {
     **{name: partial(_money, name) for name, kind in DOCUMENTED.items() if kind is int},
     "expdate": _read_expdate,
 }
-# For the checker of types, `**` could as well name the options of cattrs.
-HOOKS: dict[str, Any] = {name: override(struct_hook=read) for name, read in _READ.items()}
-
-
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 _DOCUMENTED_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", re.ASCII)
 _MAX_DOCUMENTED = 4096
 """Characters. The documented response has about 350."""
 _PICKLE_VERSION = 1
-"""Grows when a field gets another name or meaning. `__setstate__` then reads both. None stands for 0."""
+"""Grows when a field gets another meaning. `__setstate__` then reads both. None stands for 0."""
 _decoder: Any = json.JSONDecoder(object_pairs_hook=tuple)  # the checkers of types do not know its `scan_once`
 _scan: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once
 _TYPES = tuple(DOCUMENTED.values())
 _COUNT = len(_TYPES)
 _MONEY = (int, type(None))
-_documented_values, _documented_attributes = itemgetter(*DOCUMENTED), attrgetter(*DOCUMENTED)
+_documented_values = itemgetter(*DOCUMENTED)
 
 
 class Returnable:
@@ -270,7 +267,7 @@ class Transaction(Returnable):
         Source:
             Transaction detail specification, part 2.
         """
-        values: dict[str, str | int | None] = dict(zip(DOCUMENTED, _documented_attributes(self), strict=True))
+        values: dict[str, str | int | None] = dict(zip(DOCUMENTED, documented_values(self), strict=True))
         if self.payment_code is not None and not with_payment_code:
             values["payment_code"] = masked(self.payment_code)
         if self.expdate is not None:
@@ -301,24 +298,28 @@ class Transaction(Returnable):
         return {name: kind | None if name in cls._optional else kind for name, kind in DOCUMENTED.items()}
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {attribute.name: getattr(self, attribute.name) for attribute in fields(type(self))}
+        state = {attribute.alias: getattr(self, attribute.name) for attribute in fields(type(self))}
         return {**state, "raw": dict(self.raw), "version": _PICKLE_VERSION}  # a read-only view cannot be pickled
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Queues outlive an update: a field that another version lacks gets its default, further fields are left out.
         for attribute in fields(Transaction):
-            value: Any = state.get(attribute.name, attribute.default)
+            value: Any = state.get(attribute.alias, attribute.default)
             object.__setattr__(self, attribute.name, MappingProxyType(value) if attribute.name == "raw" else value)
 
 
+ATTRIBUTES: Mapping[str, str] = {each.alias: each.name for each in fields(Transaction) if each.alias in DOCUMENTED}
+"""The attribute of each field. A field with another name than the service's has that one as its `alias`."""
+documented_values: Callable[[Any], tuple[Any, ...]] = attrgetter(*(ATTRIBUTES[name] for name in DOCUMENTED))
+# For the checker of types, `**` could as well name the options of cattrs.
+_HOOKS: dict[str, Any] = {ATTRIBUTES[name]: override(struct_hook=read) for name, read in _READ.items()}
 _structure = make_dict_structure_fn(
     Transaction,
     cattrs.Converter(detailed_validation=False),
     _cattrs_detailed_validation=False,
-    raw=override(omit=True),
-    deviations=override(omit=True),
-    request_id=override(omit=True),
-    **HOOKS,
+    _cattrs_use_alias=True,
+    **_HOOKS,
+    **dict.fromkeys(("raw", "deviations", "request_id"), override(omit=True)),
 )
 
 

@@ -26,7 +26,7 @@ from zlib import crc32
 
 from attrs import define, field, fields
 
-from payclient.protocol import DOCUMENTED, Transaction
+from payclient.protocol import DOCUMENTED, Transaction, documented_values
 from payclient.reconcile._atomic import FOLDER_MODE, check_own, own
 from payclient.reconcile._judgement.errors import JournalError, JournalWriteError
 from payclient.reconcile._judgement.sides import Answer, Observation
@@ -101,7 +101,6 @@ _MICROSECOND = timedelta(microseconds=1)
 _BOUND = 2**63
 _MONEY = tuple(name for name, kind in KINDS.items() if kind == "money")
 _TIMES = ("expdate", "created_at")
-_OF_TRANSACTION = TRANSACTION_COLUMNS[:-1]  # without the deviations, which are JSON
 _NO_TRANSACTION: tuple[Any, ...] = (None,) * len(TRANSACTION_COLUMNS)
 
 
@@ -127,7 +126,7 @@ def observation_cells(observation: Observation) -> tuple[StoredCell, ...]:
     said = (observation.answer.value, at, observation.error, observation.message or None)
     found, stored = observation.transaction, _NO_TRANSACTION
     if found is not None:
-        stored = (*_cells(_of_transaction(found)), json.dumps(found.deviations) if found.deviations else None)
+        stored = (*_cells(documented_values(found)), json.dumps(found.deviations) if found.deviations else None)
     return (*said, observation.reused_from or None, *stored)
 
 
@@ -139,7 +138,7 @@ def observation_from(cells: Sequence[Any]) -> Observation | None:
     transaction = None
     if found[0] is not None:
         kept = tuple(json.loads(deviations)) if deviations else ()
-        transaction = Transaction(**_values(_OF_TRANSACTION, found), deviations=kept)
+        transaction = Transaction(**_values([*DOCUMENTED], found), deviations=kept)
     return Observation(
         answer=Answer(answer),
         at=moment_from(at),
@@ -193,7 +192,7 @@ def moment_from(cell: int) -> datetime:
 
 
 _OF_REJECTED = ("reference", "amount", "amount_received", "status", "kind")
-_of_entry, _of_transaction = attrgetter(*ENTRY_COLUMNS), attrgetter(*_OF_TRANSACTION)
+_of_entry = attrgetter(*ENTRY_COLUMNS)
 
 
 def how_different(stored: Entry | RejectedEntry, entry: Entry | RejectedEntry) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from payclient._shared.escape import escape_unprintable, quote
-from payclient.protocol import Transaction
+from payclient.protocol import ATTRIBUTES, Transaction
 from payclient.reconcile._fields import COMPARED_FIELDS
 from payclient.reconcile._judgement.codes import Code, Status, folded, normalise
 from payclient.reconcile._judgement.compare import compare, excuse, reff_key, statement_findings
@@ -348,7 +348,7 @@ class _Judgement:
         """Return the ledger's code that has lost leading zeros, in words. Empty if none has, or it is waived."""
         decisive = {finding.code for finding in map(self._weighed, findings) if finding.is_decisive}
         for name, code in (("merchant_reff", Code.MERCHANT_REFF_DIFFERS), ("payment_code", Code.PAYMENT_CODE_DIFFERS)):
-            ours, theirs = getattr(self.entry, name), getattr(transaction, name)
+            ours, theirs = getattr(self.entry, name), getattr(transaction, ATTRIBUTES[name])
             is_text = isinstance(ours, str) and isinstance(theirs, str) and theirs.isdecimal()
             if code in decisive and is_text and ours == theirs.lstrip("0"):
                 return (

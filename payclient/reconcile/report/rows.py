@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from attrs import Factory, evolve, field, frozen
 
 from payclient._shared.escape import escape_unprintable
-from payclient.protocol import Transaction
+from payclient.protocol import ATTRIBUTES, Transaction
 from payclient.reconcile._atomic import own
 from payclient.reconcile._codec import as_json, from_json
 from payclient.reconcile._fields import COMPARED, COMPARED_FIELDS
@@ -81,7 +81,7 @@ def _wall_clock(row: Row) -> datetime | None:
 
 
 def _sides(name: str, kind: Kind) -> tuple[RowColumn, RowColumn]:
-    read = attrgetter(name)
+    read = attrgetter(ATTRIBUTES[name])
 
     def of_ledger(rows: Sequence[Row]) -> list[Any]:
         return [None if (cell := getattr(row.entry, name, None)) is ABSENT else cell for row in rows]
