@@ -85,6 +85,10 @@ Outcome: TypeAlias = Found | Failed
 """The result of one lookup in a stream."""
 
 
+BODY_LIMIT = 256 * 1024
+"""Maximum of bytes read of a body, also after decompression. The documented response has about 350."""
+
+
 @frozen(eq=False)
 class Request:
     """
@@ -99,6 +103,7 @@ class Request:
             key is in no printable value: call it while writing the headers.
         needs_fresh_connection: Send it over a new connection: no other response can be outstanding there.
         on_late: Called with the response if it arrives after the caller has left.
+        body_limit: Bytes of the response's body to read at most.
 
     Source:
         Transaction detail specification, part 4.
@@ -111,6 +116,7 @@ class Request:
     authorization: Callable[[], str] = field(repr=False)
     needs_fresh_connection: bool = False
     on_late: "Callable[[Response], object] | None" = field(default=None, repr=False)
+    body_limit: int = BODY_LIMIT
 
 
 @frozen(eq=False)
@@ -122,7 +128,7 @@ class Response:
         status_code: As sent by the service.
         headers: Names in lower case. The values of a repeated header are joined by a comma.
         body: The bytes as received, with their `Content-Encoding`.
-        is_truncated: Whether the body was longer than `BODY_LIMIT`, and the rest was not read.
+        is_truncated: Whether the body was longer than `Request.body_limit`, and the rest was not read.
         connection: The transport's handle of the connection. None without one.
         is_fresh: Whether this was the first exchange of the connection, and nothing followed the
             response. False if the transport does not know.
@@ -137,10 +143,6 @@ class Response:
     is_truncated: bool = False
     connection: object | None = field(default=None, repr=False)
     is_fresh: bool = False
-
-
-BODY_LIMIT = 256 * 1024
-"""Maximum of bytes read of a body, also after decompression. The documented response has about 350."""
 
 
 UNPAID = frozenset({"pending", "canceled", "cancelled", "expired", "failed", "refunded"})

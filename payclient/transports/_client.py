@@ -16,7 +16,7 @@ import httpx
 from payclient import errors
 from payclient._shared.checks import unfit
 from payclient._shared.until_done import until_done
-from payclient.protocol import BODY_LIMIT, Request, Response
+from payclient.protocol import Request, Response
 from payclient.transports._connections import Connection, Connections
 from payclient.transports._failures import Progress, progress_of, translated, without_library_frames
 from payclient.transports._parser import MIN_PART
@@ -28,7 +28,7 @@ _CLOSED = "this http_client cannot be used: it has been closed"
 _MOCKED = {"httpcore", "httpcore2"}
 """Mockers of respx. The second one is from pytest-httpx2."""
 _STREAM = "payclient.stream"
-"""Request extension of a lookup: the library's class of a stream in memory."""
+"""Request extension of a lookup: our `Request`, and the library's class of a stream in memory."""
 _BODY = "payclient.body"
 """Response extension: the body, and whether it was truncated."""
 _LOOKUP = "payclient.lookup"
@@ -115,7 +115,7 @@ class HttpxClientTransport:
             request.url,
             headers={**request.headers, "Authorization": request.authorization()},
             content=request.body,
-            extensions={_STREAM: self._library.ByteStream},
+            extensions={_STREAM: (request, self._library.ByteStream)},
         )
         freshness.watch(native)
         return native
@@ -250,7 +250,7 @@ async def _exchange(
     try:
         head = await send(build(request))
         answered = True
-        body, is_truncated = await _read_body(head)
+        body, is_truncated = await _read_body(head, request)
         # httpx's own stream refers to the response: a cycle that contains the request, and so the key, until it is
         # collected.
         head.stream = library.ByteStream(body)
@@ -304,12 +304,13 @@ def _keep_none(_cookies: object, _response: object) -> None:
 
 async def _read_before_hooks(response: Any) -> None:
     """Read a lookup's response as the first response hook: if another one raises, httpx closes it."""
-    if (stream := response.request.extensions.get(_STREAM)) is not None:
-        response.extensions[_BODY] = body = await _read_body(response)
+    if (ours := response.request.extensions.get(_STREAM)) is not None:
+        request, stream = ours
+        response.extensions[_BODY] = body = await _read_body(response, request)
         response.stream, response.is_closed = stream(body[0]), False  # other hooks may read it
 
 
-async def _read_body(response: Any) -> tuple[bytes, bool]:
+async def _read_body(response: Any, request: Request) -> tuple[bytes, bool]:
     """Return the body as received, and whether it was truncated at the limit. *response* is always closed."""
     if _BODY in response.extensions:
         return cast("tuple[bytes, bool]", response.extensions[_BODY])
@@ -325,11 +326,11 @@ async def _read_body(response: Any) -> tuple[bytes, bool]:
         async for part in response.stream:
             parts.append(part)
             size += max(len(part), MIN_PART)
-            if size > BODY_LIMIT:
+            if size > request.body_limit:
                 break
     finally:
         await response.aclose()
-    return b"".join(parts)[:BODY_LIMIT], size > BODY_LIMIT
+    return b"".join(parts)[: request.body_limit], size > request.body_limit
 
 
 @cache

@@ -126,8 +126,8 @@ class Connection(asyncio.BufferedProtocol):
 
     # Called by the transport
 
-    def exchange(self, message: bytes) -> asyncio.Future[Response]:
-        self.parser.begin()
+    def exchange(self, message: bytes, request: Request | None = None) -> asyncio.Future[Response]:
+        self.parser.begin(request)
         self.is_usable = False
         response = self._response = self._loop.create_future()
         if self._transport is None:
@@ -556,7 +556,7 @@ class Connections:
             try:
                 if self._is_closed:  # closed while it connected
                     raise ClientClosedError(_CLOSED)
-                return await connection.exchange(message())
+                return await connection.exchange(message(), request)
             except BrokenError as error:
                 is_stale = is_stale_possible and not connection.parser.received
                 failure = broken(error, pool.origin, connection.current(), answered=connection.parser.has_head)

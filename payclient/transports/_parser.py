@@ -34,7 +34,7 @@ from typing import Self
 import httptools
 from attrs import frozen
 
-from payclient.protocol import BODY_LIMIT, Response
+from payclient.protocol import BODY_LIMIT, Request, Response
 
 _END = b"\r\n\r\n"
 _LENGTH = "content-length"
@@ -77,8 +77,10 @@ class KnownHead:
         compiled = re.compile(pattern + _END + b"(?P<body>(?s:.*))")
         return cls(response.status_code, headers, raw_headers, variables, compiled)
 
-    def find(self, data: bytes | memoryview) -> tuple[dict[str, str], list[tuple[bytes, bytes]], bytes] | None:
-        """Return headers and body of *data* if it is one whole response with this head. Otherwise None."""
+    def find(
+        self, data: bytes | memoryview, limit: int
+    ) -> tuple[dict[str, str], list[tuple[bytes, bytes]], bytes] | None:
+        """Return headers and body of *data* if it is one whole response with this head, up to *limit*. Else None."""
         if (match := self.pattern.match(bytes(data))) is None:
             return None
         headers, raw_headers, body = dict(self.headers), list(self.raw_headers), match["body"]
@@ -86,11 +88,11 @@ class KnownHead:
             value = match[group]
             headers[key] = value.decode("latin-1")
             raw_headers[place] = (raw_headers[place][0], value)
-        return (headers, raw_headers, body) if len(body) == int(headers[_LENGTH]) <= BODY_LIMIT else None
+        return (headers, raw_headers, body) if len(body) == int(headers[_LENGTH]) <= limit else None
 
 
-_MAX_BYTES = 2 * BODY_LIMIT
-"""Maximum size of one response on the wire, with head, framing and trailers."""
+_LIMIT_OF_WIRE = 2
+"""Maximum size of one response on the wire, with head, framing and trailers: so many times the limit of its body."""
 _MAX_HEAD = 100 * 1024
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _BLANKS_AFTER_CHUNKED = re.compile(rb"(?im)^(transfer-encoding:[ \t]*chunked)[ \t]+(?=\r?$)")
@@ -127,7 +129,8 @@ class ResponseParser:
         self.begin()
         self.is_awaited, self._exchanges = False, 0
 
-    def begin(self) -> None:
+    def begin(self, request: Request | None = None) -> None:
+        self._limit = BODY_LIMIT if request is None else request.body_limit
         self._headers, self.raw_headers, self._parts = {}, [], []
         self._status_code = self._size = 0
         self.received = 0  # bytes
@@ -140,7 +143,7 @@ class ResponseParser:
         """Parse *data*, and return the response if it is complete."""
         is_first = not self.received
         self.received += len(data)
-        if is_first and (known := self.known_head) is not None and (found := known.find(data)) is not None:
+        if is_first and (known := self.known_head) is not None and (found := known.find(data, self._limit)) is not None:
             self._headers, self.raw_headers, body = found
             self._status_code, self._parts = known.status_code, [body]
             self.has_head = self.is_reusable = self._response_is_over = True
@@ -151,8 +154,8 @@ class ResponseParser:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._fail(f"the response is not HTTP ({error})")
-        if self.received > _MAX_BYTES:
-            self._fail(f"a response of more than {_MAX_BYTES} bytes")
+        if self.received > _LIMIT_OF_WIRE * self._limit:
+            self._fail(f"a response of more than {_LIMIT_OF_WIRE * self._limit} bytes")
         if self._response_is_over:
             response = self._finish()
             if is_first and self.is_reusable and self._remembered < _MAX_REMEMBERED:
@@ -216,7 +219,7 @@ class ResponseParser:
             return
         self._parts.append(body)
         self._size += max(len(body), MIN_PART)
-        self._response_is_over = self._size > BODY_LIMIT
+        self._response_is_over = self._size > self._limit
 
     def on_message_complete(self) -> None:
         """End the response, and decide whether the connection can be reused."""
@@ -234,8 +237,8 @@ class ResponseParser:
         return Response(
             self._status_code,
             self._headers,
-            b"".join(self._parts)[:BODY_LIMIT],
-            self._size > BODY_LIMIT,
+            b"".join(self._parts)[: self._limit],
+            self._size > self._limit,
             self._connection,
             self._exchanges == 1 and not self._problem,
         )

@@ -28,7 +28,8 @@ SPECIAL = {
 @pytest.mark.parametrize("example", TABLE)
 def test_files(example):
     """The files of a row are those that name its example, apart from the ones with a reason of its own."""
-    word = re.compile(rf"(?<!\w)(?:\w+(?=\.))?{re.escape(example)}(?!\w)", re.IGNORECASE if "_differs" in example else 0)
+    flags = re.IGNORECASE if "_differs" in example else 0
+    word = re.compile(rf"(?<!\w)(?:\w+(?=\.))?{re.escape(example)}(?!\w)", flags)
     found = {
         path.relative_to(PROJECT / "payclient").as_posix()
         for path in (PROJECT / "payclient").rglob("*")

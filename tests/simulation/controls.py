@@ -113,7 +113,7 @@ CONTROLS = (
     Control("a known head is compared", _KNOWN_HEAD, "self.pattern.match(",
             "re.compile(re.sub(rb'(?<=: )[^(\\r]+', rb'[^\\r]*', self.pattern.pattern)).match(", OURS),
     Control("a known head says another length each time", _KNOWN_HEAD,
-            "len(body) == int(headers[_LENGTH]) <= BODY_LIMIT", "len(body) <= BODY_LIMIT", OURS),
+            "len(body) == int(headers[_LENGTH]) <= limit", "len(body) <= limit", OURS),
     Control("what is behind the body of a known head is seen", _KNOWN_HEAD, "len(body) == int(headers[_LENGTH])",
             "len(body := body[: int(headers[_LENGTH])])", OURS),
     Control("a known head begins a response", "transports._parser:ResponseParser.feed",

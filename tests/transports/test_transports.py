@@ -144,6 +144,27 @@ async def test_body_cap(connect):
     assert written < 64 * BODY_LIMIT
 
 
+@pytest.mark.parametrize("framing", [b"Content-Length: 100000\r\n\r\n", b"Connection: close\r\n\r\n"])
+async def test_limit_of_request(connect, framing):
+    """What is read of a body is what its request allows, in each transport, and of a known head too."""
+
+    async def answer(connection):
+        while (reference := await connection.request()) is not None:
+            if reference == "large":
+                await connection.write(b"HTTP/1.1 200 OK\r\n" + framing + b"x" * 100_000)
+                return
+            await connection.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + b"x" * 100)
+
+    async with RawServer(answer) as server, connect(server) as pay:
+        sizes = []
+        for reference, limit in (("small", 100), ("small", 99), ("large", 1000)):
+            body = request_body(reference)
+            request = Request("POST", f"{server.url}/x", {}, body, lambda: "Bearer k", body_limit=limit)
+            response = await pay._session._transport.send(request)
+            sizes.append((len(response.body), response.is_truncated))
+    assert sizes == [(100, False), (99, True), (1000, True)]
+
+
 async def test_errors_hold_no_request(connect):
     """The error of a broken connection has no cause or context of the library, whose frames hold the request."""
 

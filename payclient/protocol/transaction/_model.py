@@ -298,28 +298,28 @@ class Transaction(Returnable):
         return {name: kind | None if name in cls._optional else kind for name, kind in DOCUMENTED.items()}
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {attribute.alias: getattr(self, attribute.name) for attribute in fields(type(self))}
+        state = {str(attribute.alias): getattr(self, attribute.name) for attribute in fields(type(self))}
         return {**state, "raw": dict(self.raw), "version": _PICKLE_VERSION}  # a read-only view cannot be pickled
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Queues outlive an update: a field that another version lacks gets its default, further fields are left out.
         for attribute in fields(Transaction):
-            value: Any = state.get(attribute.alias, attribute.default)
+            value: Any = state.get(str(attribute.alias), attribute.default)
             object.__setattr__(self, attribute.name, MappingProxyType(value) if attribute.name == "raw" else value)
 
 
-ATTRIBUTES: Mapping[str, str] = {each.alias: each.name for each in fields(Transaction) if each.alias in DOCUMENTED}
+ATTRIBUTES: Mapping[str, str] = {str(each.alias): each.name for each in fields(Transaction) if each.alias in DOCUMENTED}
 """The attribute of each field. A field with another name than the service's has that one as its `alias`."""
-documented_values: Callable[[Any], tuple[Any, ...]] = attrgetter(*(ATTRIBUTES[name] for name in DOCUMENTED))
+documented_values: Callable[[Any], tuple[Any, ...]] = attrgetter(*ATTRIBUTES.values())
 # For the checker of types, `**` could as well name the options of cattrs.
 _HOOKS: dict[str, Any] = {ATTRIBUTES[name]: override(struct_hook=read) for name, read in _READ.items()}
+_HOOKS |= dict.fromkeys(("raw", "deviations", "request_id"), override(omit=True))
 _structure = make_dict_structure_fn(
     Transaction,
     cattrs.Converter(detailed_validation=False),
     _cattrs_detailed_validation=False,
     _cattrs_use_alias=True,
     **_HOOKS,
-    **dict.fromkeys(("raw", "deviations", "request_id"), override(omit=True)),
 )
 
 
