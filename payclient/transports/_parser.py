@@ -92,7 +92,7 @@ class KnownHead:
 
 
 _LIMIT_OF_WIRE = 2
-"""Maximum size of one response on the wire, with head, framing and trailers: so many times the limit of its body."""
+"""Maximum size of one response on the wire, with head, framing and trailers, as a multiple of its body's limit."""
 _MAX_HEAD = 100 * 1024
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _BLANKS_AFTER_CHUNKED = re.compile(rb"(?im)^(transfer-encoding:[ \t]*chunked)[ \t]+(?=\r?$)")

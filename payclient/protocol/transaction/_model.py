@@ -312,8 +312,10 @@ ATTRIBUTES: Mapping[str, str] = {str(each.alias): each.name for each in fields(T
 """The attribute of each field. A field with another name than the service's has that one as its `alias`."""
 documented_values: Callable[[Any], tuple[Any, ...]] = attrgetter(*ATTRIBUTES.values())
 # For the checker of types, `**` could as well name the options of cattrs.
-_HOOKS: dict[str, Any] = {ATTRIBUTES[name]: override(struct_hook=read) for name, read in _READ.items()}
-_HOOKS |= dict.fromkeys(("raw", "deviations", "request_id"), override(omit=True))
+_HOOKS: dict[str, Any] = {
+    **{ATTRIBUTES[name]: override(struct_hook=read) for name, read in _READ.items()},
+    **dict.fromkeys(("raw", "deviations", "request_id"), override(omit=True)),
+}
 _structure = make_dict_structure_fn(
     Transaction,
     cattrs.Converter(detailed_validation=False),
