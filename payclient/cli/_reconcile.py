@@ -128,7 +128,7 @@ def _past_run(earlier: EarlierRunOptions, out: Path, output: OutputOptions, stre
     run = folders.open_past_run(previous)
     if run.is_work_list_edited and all(each.run != run.note.run for each in integrity.read_log(previous).decisions):
         how = "payclient decisions does that"
-        streams.warn(f"{previous / integrity.WORK_LIST} was edited, and its decisions are not imported: {how}")
+        streams.warn(f"{previous / integrity.WORK_LIST} was edited or moved, and its decisions are not imported: {how}")
     for folder in folders.runs_without_report(previous, out):
         how = "run its command again, and then this one with --previous and its folder"
         streams.warn(f"the run in {quote(str(folder))} did not write its report, so its statement is not known: {how}")

@@ -249,8 +249,15 @@ def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -
     problems = own + _in_files((*integrity.verify_decisions(folder), *integrity.verify_signatures(folder)))
     problems += filter(None, [folders.journal_problem(folder)])
     has_journal = os.path.lexists(journal)
+    is_edited = os.path.lexists(folder / integrity.WORK_LIST) and any(
+        each.file == integrity.WORK_LIST for each in found
+    )
     if problems:
-        steps = [about_folder("report", folder)] if has_journal and own else []  # decisions cannot be written again
+        # Decisions cannot be written again, and `report` would replace what people filled in.
+        steps = [about_folder("report", folder)] if has_journal and own and not is_edited else []
+        steps += (
+            [about_folder("verify", folder).having(("--allow-edits", None))] if is_edited and not allow_edits else []
+        )
         streams.show([*problems, *lines_of(steps, streams.call)])
         return Exit.DIFFERENT
     decided = folder / integrity.DECISIONS

@@ -98,17 +98,23 @@ def test_refused(night, configured, first, service, tmp_path):
     assert contents(tmp_path / "20") == before
 
 
-@pytest.mark.parametrize("edit", [lambda path: path.write_bytes(b"edited"), Path.unlink], ids=["edited", "gone"])
-def test_work_list(night, first, command, tmp_path, edit):
+@pytest.mark.parametrize(
+    ("edit", "following"),
+    [
+        (lambda path: path.write_bytes(b"edited"), [["verify", "20", "--allow-edits"]]),  # `report` would undo the edit
+        (Path.unlink, [["report", "20"]]),
+    ],
+    ids=["edited", "gone"],
+)
+def test_work_list(night, first, command, tmp_path, edit, following):
     """A work list that was edited or is gone is no damage, and its decisions are to be taken; any other file is."""
     edit(tmp_path / "20" / "report.xlsx")
     result = night("21", "--previous", "20", "--quiet", lines=["T1,14000,Paid"])
-    assert (result.status, result.err) == (
-        1,
-        ("payclient: 20/report.xlsx was edited, and its decisions are not imported: payclient decisions does that\n"),
-    )
+    told = "20/report.xlsx was edited or moved, and its decisions are not imported: payclient decisions does that"
+    assert (result.status, result.err) == (1, f"payclient: {told}\n")
     assert command("diff", "20", "21", "--quiet").status == 0
-    assert command("verify", "20").status == 1
+    verified = command("verify", "20")
+    assert (verified.status, verified.following) == (1, following)
     verified = command("verify", "20", "--allow-edits")
     told = "every file but report.xlsx in 20 matches 20/manifest.json"
     assert (verified.status, verified.out.splitlines()[0]) == (0, told)

@@ -46,6 +46,10 @@ def test_changed_since(report, command):
     (report / "signatures.jsonl").write_text("{}\n")
     assert "signatures.jsonl is damaged" in command("verify", "report").out
     assert command("sign", "report", "--prepared", "Ana").status == 2
+    (report / "signatures.jsonl").unlink()
+    (report / "signatures.jsonl").mkdir()
+    result = command("verify", "report")
+    assert (result.status, result.out[:40]) == (1, "signatures.jsonl: it cannot be read: not")
 
 
 @pytest.mark.parametrize(

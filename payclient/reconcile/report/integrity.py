@@ -38,8 +38,8 @@ class Problem:
     what: str
 
 
-def _unreadable(name: str, error: OSError) -> Problem:
-    return Problem(name, f"it cannot be read: {error.strerror}")
+def _unusable(name: str, error: OSError | DecisionError) -> Problem:
+    return Problem(name, f"it cannot be read: {error.strerror}" if isinstance(error, OSError) else error.message)
 
 
 def manifest_as_json(
@@ -90,7 +90,7 @@ def verify(folder: Path, *, only: Container[str] | None = None) -> tuple[Problem
     except FileNotFoundError:
         return (Problem(MANIFEST, "it is missing, so no run has ended here"),)
     except OSError as error:
-        return (_unreadable(MANIFEST, error),)
+        return (_unusable(MANIFEST, error),)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return (Problem(MANIFEST, f"it is damaged: {_DAMAGED}"),)
     wanted = [name for name in dict.fromkeys((*files, *_ALL)) if only is None or name in only]
@@ -119,7 +119,7 @@ def _problems(path: Path, listed: tuple[int, str] | None) -> Iterator[Problem]:
     except FileNotFoundError:
         yield Problem(path.name, "it is missing")
     except OSError as error:
-        yield _unreadable(path.name, error)
+        yield _unusable(path.name, error)
     else:
         if length != listed[0]:
             yield Problem(path.name, f"it was changed: it has {plural(length, 'byte')}, and had {listed[0]:,}")
@@ -232,10 +232,8 @@ def verify_decisions(folder: Path) -> tuple[Problem, ...]:
     """Check the chain of decisions, and that it begins with the decisions that the report was written with."""
     try:
         checksums = _read_log(folder).checksums
-    except DecisionError as error:
-        return (Problem(DECISIONS, error.message),)
-    except OSError as error:
-        return (_unreadable(DECISIONS, error),)
+    except (DecisionError, OSError) as error:
+        return (_unusable(DECISIONS, error),)
     match _in_manifest(folder, "decisions"):
         case {"lines": int(lines), "sha256": sha256} if checksums[lines - 1 : lines] != (sha256,):
             return (Problem(DECISIONS, f"it lacks the {plural(lines, 'decision')} that the report was written with"),)
@@ -298,9 +296,11 @@ def sign(folder: Path, role: str, by: str, at: datetime) -> Signature:
 def verify_signatures(folder: Path) -> tuple[Problem, ...]:
     """Check that *folder* still has the signed files."""
     try:
-        signatures, state = read_signatures(folder), state_of(folder)
-    except DecisionError as error:
-        return (Problem(SIGNATURES, error.message),)
+        signatures = read_signatures(folder)
+    except (DecisionError, OSError) as error:
+        return (_unusable(SIGNATURES, error),)
+    try:
+        state = state_of(folder)
     except OSError:  # the check of the manifest reports it
         return ()
     changed = "and the report or its decisions were changed since: sign it again"
