@@ -37,6 +37,7 @@ class Field:
         spelling: A pattern of the characters that make no difference in its text, apart from case and width, and the
             text that stands for them.
         code: The finding if its texts differ. Empty for a field with its own comparison.
+        is_exact: Whether another spelling is a finding too, of medium severity.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Field:
     also: tuple[str, ...] = field(kw_only=True, default=())
     spelling: tuple[str, str] | None = field(kw_only=True, default=None)
     code: str = field(kw_only=True, default="")
+    is_exact: bool = field(kw_only=True, default=False)
 
     @property
     def at_service(self) -> tuple[str, ...]:
@@ -62,7 +64,8 @@ class Field:
 _AS_WORDS = r"[-_\s]+", " "
 
 COMPARED_FIELDS = (
-    Field("merchant_reff", Cell.CODE, spelling=(r"\s+", " ")),  # dashes may distinguish invoices
+    # Dashes may distinguish invoices.
+    Field("merchant_reff", Cell.CODE, spelling=(r"\s+", " "), code="merchant_reff_differs", is_exact=True),
     Field("amount", Cell.MONEY),
     Field("fee", Cell.MONEY),
     Field("amount_received", Cell.MONEY),

@@ -29,7 +29,7 @@ from payclient.reconcile._judgement.errors import StoppedError
 from payclient.reconcile._judgement.findings import Row
 from payclient.reconcile._judgement.judge import PendingLookup, differing, paid_reff_of
 from payclient.reconcile._judgement.records import PreviousRun, Records
-from payclient.reconcile._judgement.rule_values import IgnoredCount, KindGuard, check_currencies, duration_text
+from payclient.reconcile._judgement.rule_values import LineKinds, check_currencies, duration_text
 from payclient.reconcile._judgement.rules import STRICT, Rules
 from payclient.reconcile._judgement.sides import Answer, Observation, ask_canary, check_canary, observe, utc_now
 from payclient.reconcile.ledger import ABSENT, Entry, Ledger, LedgerError, RejectedEntry
@@ -208,15 +208,13 @@ class _Reconciler:
 
     async def read(self, entries: Entries, *, has_statement: bool) -> None:
         self._journal.begin_ledger()
-        ignored, guard = IgnoredCount(self._rules.lines.kind_of), KindGuard(self._rules.lines.kind)
-        are_ageless = set[bool]()
+        kinds, are_ageless = LineKinds(self._rules.lines.kind), set[bool]()
         async with aclosing(_each(entries)) as each:  # a cancellation would leave it to the garbage collector
             async for entry in each:
-                guard.check(entry)
                 if isinstance(entry, Entry):
                     are_ageless.add(entry.created_at is ABSENT)
                 amount = entry.amount if isinstance(entry.amount, int) else entry.amount_received
-                if not ignored.takes(entry.kind, amount, is_alone=entry.reference is None):
+                if not kinds.leaves_out(entry, amount, is_alone=entry.reference is None):
                     self._journal.add(entry)
                 if self.is_turn_over():
                     await self.yield_to_loop(Phase.READING, None)
@@ -225,18 +223,16 @@ class _Reconciler:
         finish = partial(
             self._journal.finish_ledger, previous=self._previous, has_statement=has_statement, rules=self._rules
         )
-        await in_thread(finish, ignored.counted())
+        await in_thread(finish, kinds.ignored)
         self._tell(Phase.READING, self._done)
 
     async def read_statement(self, statement: Iterable[Entry | RejectedEntry], entries: Entries) -> None:
         """Copy the whole statement into the journal, and the references that only it has."""
         self._journal.begin_statement()
-        total, ignored = StatementSum(self._rules), IgnoredCount(self._rules.statement.kind_of)
-        how = self._rules.statement
-        guard = KindGuard(how.kind, "statement.kind", are_fees_signed=bool(how.reading.debit_columns))
+        total, how = StatementSum(self._rules), self._rules.statement
+        kinds = LineKinds(how.kind, "statement.kind", are_fees_signed=bool(how.reading.debit_columns))
         for each in statement:
-            guard.check(each)
-            if not ignored.takes(each.kind, stated_money(each)):
+            if not kinds.leaves_out(each, stated_money(each)):
                 line = usable_line(each, self._rules)
                 total.add(line)
                 self._journal.add_to_statement(line)
@@ -244,7 +240,7 @@ class _Reconciler:
                 await self.yield_to_loop(Phase.READING, None)
         if isinstance(entries, Ledger) and isinstance(statement, Ledger):
             check_currencies(entries, statement)
-        totals = total.totals(ignored.counted())
+        totals = total.totals(kinds.ignored)
         if totals.rejected_lines == totals.lines > 0:
             message = f"the statement has {plural(totals.lines, 'line')} and none can be used; {totals.problems[0]}"
             raise LedgerError(message)
@@ -381,8 +377,7 @@ class _Reconciler:
         pending = self._pending.pop(reference, None)
         if pending is None:
             return
-        side = self._journal.side_of(pending, self._rules)
-        different = differing(pending, observation, rules=self._rules, other_side=side)
+        different = differing(pending, observation, self._journal.side_of(pending, self._rules), self._rules)
         if different and not self._is_second:
             self._differences += 1
             self._differences_amount += sum(e.amount for e in different if isinstance(e.amount, int))

@@ -40,7 +40,7 @@ from payclient.reconcile import (
     rules_as_json,
     rules_from_json,
 )
-from payclient.reconcile._judgement.rule_values import IgnoredCount
+from payclient.reconcile._judgement.rule_values import LineKinds
 from payclient.reconcile.ledger import Dialect, Entry, LedgerError, RejectedEntry, open_ledger
 from support.misses import check_table
 from support.ruling import DAYS, accepted, rules_of
@@ -439,10 +439,10 @@ def test_kinds():
     found = [summed.kind_of(word) for word in ("CHARGE", "payment refund", "Payout ", "other", None)]
     assert found == [Kind.CHARGE, Kind.REFUND, Kind.IGNORE, None, None]
     # Lines that are left out are counted by word, with what they state.
-    count = IgnoredCount(summed.kind_of)
-    taken = [count.takes(*line) for line in (("Payout", -5), ("charge", 7), ("payout", None), ("TOP-UP", 3), (None, 1))]
+    lines, ignored = (("Payout", -5), ("charge", 7), ("payout", None), ("TOP-UP", 3), (None, 1)), LineKinds(kinds)
+    taken = [ignored.leaves_out(Entry(line=2, reference="T1", kind=kind), amount) for kind, amount in lines]
     assert taken == [True, False, True, True, False]
-    assert [(each.word, each.lines, each.amount) for each in count.counted()] == [("payout", 2, -5), ("top up", 1, 3)]
+    assert [(each.word, each.lines, each.amount) for each in ignored.ignored] == [("payout", 2, -5), ("top up", 1, 3)]
 
 
 async def _reconciled(entries, rules, statement=None):

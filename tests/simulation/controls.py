@@ -309,7 +309,7 @@ CONTROLS = (
     Control("an answer of the night before stands", "reconcile._journal.journal:_take",
             "journal.answers.add(pending.position, answer, paid_reff=paid_reff_of(answer, rules=rules))", "pass",
             works=("reconcile",), oracle="reuse"),
-    Control("an answer is committed before the next lookup", "reconcile._journal.cases:Answers.committed",
+    Control("an answer is committed before the next lookup", "reconcile._journal.answers:Answers.committed",
             "if self._database.path is None:", "if True:", works=("reconcile",)),
     Control("failures are asked again by the next run", "reconcile._journal.journal:Journal.forget_failures",
             "db.execute(_FORGET_FAILURES)", "pass", works=("reconcile",)),

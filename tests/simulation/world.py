@@ -21,7 +21,7 @@ import payclient.client._session
 import payclient.client._stream
 import payclient.client.policies._limiter
 import payclient.protocol._wire
-import payclient.reconcile._journal.cases
+import payclient.reconcile._journal.answers
 import payclient.reconcile._run
 import payclient.transports._connections
 from payclient import AsyncClient, RetryPolicy
@@ -494,8 +494,8 @@ def _make_in_order(scope, *arguments, make=CancelScope.__init__, **options):
 
 
 _OF_A_JOURNAL = (
-    (payclient.reconcile._journal.cases, "_ROWS_PER_COMMIT"),
-    (payclient.reconcile._journal.cases, "_ANSWERS_PER_WRITE"),
+    (payclient.reconcile._journal.answers, "_ROWS_PER_COMMIT"),
+    (payclient.reconcile._journal.answers, "_ANSWERS_PER_WRITE"),
     (payclient.reconcile._run, "_ROWS_PER_TURN"),
 )
 

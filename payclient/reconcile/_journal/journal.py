@@ -13,12 +13,12 @@ Design rules:
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import islice
-from operator import attrgetter
+from itertools import groupby, islice
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -27,12 +27,29 @@ from attrs import evolve, frozen
 from payclient._shared.escape import plural
 from payclient.reconcile._codec import as_json, from_json
 from payclient.reconcile._journal import tables
-from payclient.reconcile._journal.cases import FOUND, Answers, Cases, StoredLines, StoredStatement, carry_over, side_of
+from payclient.reconcile._journal.answers import (
+    FOUND,
+    LATEST_PAID,
+    MAX_POSITION,
+    Answers,
+    StoredLines,
+    StoredStatement,
+    carry_over,
+)
 from payclient.reconcile._judgement import records
+from payclient.reconcile._judgement.compare import settled_by
 from payclient.reconcile._judgement.errors import JournalError
 from payclient.reconcile._judgement.findings import Bucket, ResolvedBy, Row
-from payclient.reconcile._judgement.judge import Case, PendingLookup, judge, judged_entries, paid_reff_of
-from payclient.reconcile._judgement.rule_values import IgnoredLines, KindGuard
+from payclient.reconcile._judgement.judge import (
+    Case,
+    PendingLookup,
+    are_parts,
+    judge,
+    judged_entries,
+    paid_reff_of,
+    why_not_summed,
+)
+from payclient.reconcile._judgement.rule_values import IgnoredLines, LineKinds
 from payclient.reconcile._judgement.rules import STRICT, Rules
 from payclient.reconcile._judgement.sides import Observation, StatementSide, StatementTotals
 from payclient.reconcile.ledger import COMPARED, Entry, RejectedEntry
@@ -79,6 +96,60 @@ _NOT_IN_LEDGER = """
         SELECT 1 FROM entries WHERE entries.reference = statement.reference AND entries.rejected IS NULL
     ) GROUP BY reference ORDER BY min(position)
 """
+
+
+_OF_REPEATS = """
+    FROM repeats JOIN entries ON entries.reference = repeats.reference AND rejected IS NULL
+    ORDER BY repeats.first, position
+"""
+_AMOUNTS = f"SELECT repeats.first, amount {_OF_REPEATS}"
+_REPEATED = f"SELECT repeats.first, {tables.of('entries', tables.ENTRY)} {_OF_REPEATS}"
+_PAID_WITH = f"""
+    SELECT reference FROM ({LATEST_PAID}) AS paid JOIN entries ON position = paid.id / 2
+    WHERE paid_reff = ? AND position != ? ORDER BY paid.id LIMIT 3
+"""
+_PAID_TWICE = (
+    tables.INDEXES[1],
+    "CREATE TEMP TABLE IF NOT EXISTS paid_twice (paid_reff TEXT PRIMARY KEY, stands INTEGER) WITHOUT ROWID",
+    "DELETE FROM paid_twice",
+    "CREATE TEMP TABLE IF NOT EXISTS sums (first INTEGER PRIMARY KEY, duplicated TEXT, apart TEXT)",
+    "DELETE FROM sums",
+    # The first payment of each merchant_reff is the one that stands.
+    f"""
+    INSERT OR IGNORE INTO paid_twice SELECT paid.paid_reff, position FROM ({LATEST_PAID}) AS paid
+    JOIN answers USING (id) JOIN entries ON position = paid.id / 2
+    WHERE paid.paid_reff IN (SELECT paid_reff FROM ({LATEST_PAID}) GROUP BY paid_reff HAVING count(*) > 1)
+    ORDER BY CAST(answers.amount AS REAL), entries.reference
+    """,
+)
+_UNUSABLE = """(
+    SELECT line FROM entries AS bad WHERE bad.reference = entries.reference AND bad.rejected IS NOT NULL
+    ORDER BY rejected, position LIMIT 1
+)"""
+_CASE = f"""
+    position, entries.first, repeats.rows, paid_twice.paid_reff, paid_twice.stands,
+    earlier.data, sums.duplicated, sums.apart, {_UNUSABLE},
+    {tables.of("entries", tables.ENTRY)}, {tables.of("given", tables.ANSWER)}, {tables.of("second", tables.ANSWER)}
+"""
+_ENTRY = slice(9, 9 + 2 + len(tables.ENTRY_COLUMNS))
+_FIRST = slice(_ENTRY.stop, _ENTRY.stop + len(tables.ANSWER_COLUMNS))
+_ANSWERED = """
+    LEFT JOIN repeats ON entries.first IS NOT NULL AND repeats.reference = entries.reference
+    LEFT JOIN sums ON sums.first = entries.first
+    LEFT JOIN answers AS given ON given.id = 2 * coalesce(entries.first, position) AND rejected IS NULL
+    LEFT JOIN answers AS second ON second.id = given.id + 1
+    LEFT JOIN paid_twice
+        ON paid_twice.paid_reff = CASE WHEN second.id IS NULL THEN given.paid_reff ELSE second.paid_reff END
+"""
+_CASES = f"SELECT {_CASE} FROM entries LEFT JOIN earlier ON earlier.reference = entries.reference {_ANSWERED}"
+_EARLIER_CASES = f"""
+    SELECT earlier.reference, {_CASE} FROM earlier
+    LEFT JOIN entries ON entries.reference = earlier.reference {_ANSWERED}
+    WHERE earlier.breaks ORDER BY earlier.reference, position
+"""
+
+
+_STATEMENT = f"SELECT {tables.ENTRY} FROM statement WHERE reference = ? ORDER BY position"
 
 
 class Journal:
@@ -270,9 +341,19 @@ class Journal:
         self.statement = known
         self.note_value("statement", known)
 
-    def side_of(self, pending: PendingLookup, rules: Rules) -> StatementSide | None:
-        """Return what the statement has about a reference. None without a statement."""
-        return side_of(self._database, self.statement, pending.reference, pending.position, pending.earlier, rules)
+    def side_of(self, lookup: PendingLookup, rules: Rules) -> StatementSide | None:
+        """Return the side of the statement, and of earlier ones, about a reference. None without a statement."""
+        if self.statement is None:
+            return None
+        earlier = lookup.earlier
+        lines = list(map(tables.entry_from, self._database.fetch(_STATEMENT, (lookup.reference,))))
+        usable = [line for line in lines if isinstance(line, Entry)]
+        was_in_ledger = earlier is None or earlier.is_in_ledger
+        return StatementSide(
+            settled=settled_by(usable, rules, None if earlier is None else earlier.settled),
+            is_in_ledger=lookup.position <= (self.statement.after if was_in_ledger else self.statement.ledger_rows),
+            unusable_line=next((line.line for line in lines if isinstance(line, RejectedEntry)), None),
+        )
 
     def count_references(self) -> int:
         """Return the number of different references in usable rows."""
@@ -312,11 +393,16 @@ class Journal:
 
     def cases(self, reference: str | None = None, *, rules: Rules = STRICT) -> Iterator[Case]:
         """Yield the case of each ledger row in order, as *rules* put rows together, or only of *reference*."""
-        yield from self._cases(rules).of(reference)
+        where, parameters = ("", ()) if reference is None else ("WHERE entries.reference = ?", (reference,))
+        rows = self._database.read(f"{_CASES} {where} ORDER BY position", parameters)
+        yield from filter(None, map(self._reading_cases(rules), rows))
 
     def earlier_cases(self, *, rules: Rules = STRICT) -> Iterator[tuple[records.ReferenceRecord, list[Case]]]:
         """Yield the record of the previous run about each reference with a break, by reference, and its cases now."""
-        return self._cases(rules).of_earlier()
+        case_of = self._reading_cases(rules)
+        for (reference, data), stored in groupby(self._database.read(_EARLIER_CASES), key=itemgetter(0, 6)):
+            cases = (case_of(cells[1:]) for cells in stored if cells[1] is not None)
+            yield records.record_from(reference, data), list(filter(None, cases))
 
     def settled_without_row(self) -> Iterator[records.ReferenceRecord]:
         """Yield the settlements in earlier statements that the rows of a reference do not show, for the next run."""
@@ -325,15 +411,70 @@ class Journal:
             if known.settled is not None and known.gone_for < records.MAX_GONE_FOR:
                 yield records.ReferenceRecord(reference=reference, settled=known.settled, gone_for=known.gone_for + 1)
 
-    def _cases(self, rules: Rules) -> Cases:
-        return Cases(
-            database=self._database,
-            rules=rules,
-            found=self.answers.count_found() + (self.note("canary") == "found"),
-            ended_by=self.ended_by,
-            previous=self.previous,
-            statement=self.statement,
+    def _reading_cases(self, rules: Rules) -> Callable[[Sequence[Any]], Case | None]:
+        """Find the payments that were paid twice. Return the function that makes a case of a row of `_CASES`."""
+        with self._database.writing() as db:
+            for statement in _PAID_TWICE:
+                db.execute(statement)
+            for first, rows in groupby(self._database.read(_AMOUNTS), key=itemgetter(0)):
+                amount = _without_smallest(cell for _, cell in rows)
+                db.execute("INSERT INTO sums VALUES (?, ?, NULL)", (first, amount))
+            repeated = self._database.read(_REPEATED) if rules.lines.are_summed else ()
+            for first, rows in groupby(repeated, key=itemgetter(0)):
+                if apart := why_not_summed((_usable(cells[1:]) for cells in rows), rules):
+                    db.execute("UPDATE sums SET apart = ? WHERE first = ?", (apart, first))
+        found = self.answers.count_found() + (self.note("canary") == "found")
+        return partial(self._case, rules, self.previous, found, self.ended_by)
+
+    def _case(
+        self,
+        rules: Rules,
+        previous: records.PreviousRun | None,
+        found: int,
+        ended_by: Observation | None,
+        cells: Sequence[Any],
+    ) -> Case | None:
+        """Return the case of a row of `_CASES`. None if it is part of another."""
+        position, first_position, rows, paid_reff, stands, data, duplicated, apart, unusable = cells[: _ENTRY.start]
+        entry, reference = tables.entry_from(cells[_ENTRY]), cells[_ENTRY.start + 2] or ""
+        earlier, carried_from = None, ""
+        if previous is not None:
+            earlier = records.record_from(reference, data)
+            last = MAX_POSITION if self.statement is None else self.statement.after
+            if previous.rows < position <= last:
+                carried_from = earlier.carried_from or previous.run
+        side = self.side_of(PendingLookup(reference, position, (), earlier), rules) if self.statement else None
+        if isinstance(entry, RejectedEntry):
+            return Case(entry=entry, earlier=earlier, carried_from=carried_from)
+        first, second = tables.observation_from(cells[_FIRST]), tables.observation_from(cells[_FIRST.stop :])
+        is_found = any(each is not None and each.transaction and not each.reused_from for each in (first, second))
+        own = first_position or position
+        paid_with = [] if paid_reff is None else self._database.fetch(_PAID_WITH, (paid_reff, own))
+        case = Case(
+            entry=entry,
+            first=first,
+            second=second,
+            rows=1 if carried_from else rows or 1,  # tonight's ledger lacks it
+            duplicated=None if duplicated is None else int(duplicated),
+            is_repeat=first_position is not None and first_position != position,
+            paid_with=tuple(other for (other,) in paid_with),
+            stands=bool(paid_with) and stands == own,
+            other_found=found - is_found,
+            ended_by=ended_by,
+            earlier=earlier,
+            carried_from=carried_from,
+            other_side=side,
         )
+        if not rules.lines.are_summed or (side is not None and not side.is_in_ledger):
+            return case
+        if apart:
+            return evolve(case, apart=apart, unusable_line=unusable)
+        if case.is_repeat:
+            return None
+        lines = None if first_position is None else self._database.fetch(tables.ENTRIES_OF, (entry.reference,))
+        parts = (entry,) if lines is None else tuple(map(_usable, lines))
+        parts = parts if are_parts(parts, rules) else ()
+        return evolve(case, parts=parts, unusable_line=unusable, rows=1)
 
     def is_judged(self, reference: str) -> bool:
         """Return whether the service gave an answer about *reference* that can be used."""
@@ -358,6 +499,23 @@ def _different_keys(was: str, now: str) -> tuple[str, ...]:
         return tuple(name for name in sorted({*one, *other}) if one.get(name) != other.get(name))
     except (ValueError, TypeError, AttributeError):  # an address, a checksum
         return ()
+
+
+def _without_smallest(cells: Iterable[tables.StoredCell]) -> str | None:
+    """Return the sum of some amounts without the smallest. None without one."""
+    # Not without the first row's amount: the order of a ledger means nothing, and may be another tomorrow.
+    total, smallest, is_stated = 0, None, False
+    for cell in cells:
+        size = abs(int(cell or 0))  # text if it needs more than 64 bits, and empty bytes if it is not stated
+        total, smallest = total + size, size if smallest is None else min(size, smallest)
+        is_stated = is_stated or cell != b""
+    return str(total - (smallest or 0)) if is_stated else None
+
+
+def _usable(cells: Sequence[Any]) -> Entry:
+    entry = tables.entry_from(cells)
+    assert isinstance(entry, Entry)  # noqa: S101  the query reads no other
+    return entry
 
 
 REUSED = "reused"
@@ -460,9 +618,8 @@ def judge_again(journal: Journal, *, rules: Rules) -> int:
     """Judge a copy of a journal by other *rules*. Return the number of second lookups that they need and it lacks."""
     # The ledger and the answers stay as they are. A difference without a second lookup is unresolved.
     rules.check_zone()
-    guard = KindGuard(rules.lines.kind)
     for case in islice(journal.cases(rules=STRICT), 1):  # if one row has a kind, all have
-        guard.check(case.entry)
+        LineKinds(rules.lines.kind).check(case.entry)
     if not journal.is_ledger_complete:
         raise JournalError("the run hasn't read its whole ledger, so it can't be judged: run the same command again")
     identity, change = json.loads(journal.note("identity") or "{}"), journal.ledger_change

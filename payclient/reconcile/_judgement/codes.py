@@ -209,7 +209,8 @@ class Code(Described):
 
     Attributes:
         severity: Severity of such a finding, unless it has its own.
-        side: The only side that it is about: `statement`, `service` or `ledger`. Empty otherwise.
+        side: The only side that it is about: `statement`, `service` (whether it has a usable answer) or `ledger` (all
+            rows of its reference), which alone can resolve it. Empty otherwise.
         fields: The compared fields that it is about: when one of them changes, that side may have resolved it.
         pattern: The common trait of such findings, or None.
         step: The step of the bridge that has the paid money of such a row. None if its amounts or another finding
@@ -220,8 +221,6 @@ class Code(Described):
         is_of_two_numbers: Whether its two sides are numbers, so that their difference is at stake.
         is_of_status: Whether it is about the states of both sides.
         is_of_statement: Whether it is about the statement.
-        is_of_service: Whether it is about the existence of a usable answer, which the service alone can change.
-        is_of_ledger: Whether it is about all rows of its reference, which the ledger alone can change.
     """
 
     severity: Severity
@@ -237,8 +236,6 @@ class Code(Described):
         self.is_of_two_numbers: bool = self.pattern in (PatternKind.FACTOR, PatternKind.FEE)
         self.is_of_status: bool = self.pattern is PatternKind.STATUS
         self.is_of_statement: bool = self.side == "statement"
-        self.is_of_service: bool = self.side == "service"
-        self.is_of_ledger: bool = self.side == "ledger"
 
     NOT_IN_LEDGER = (
         *("not_in_ledger", Severity.CRITICAL, "statement", _MONEY, None, None),

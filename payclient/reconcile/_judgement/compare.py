@@ -38,9 +38,9 @@ def is_younger(entry: Entry, at: datetime, limit: values.Limit, rules: Rules) ->
     return rules.calendar.is_younger(values.in_zone(created, zone), at, limit, zone)
 
 
-def status_finding(entry: Entry, transaction: Transaction, at: datetime, rules: Rules) -> Finding | None:
+def _status(entry: Entry, transaction: Transaction, at: datetime, rules: Rules) -> Iterator[Finding]:
     if entry.status is ABSENT and rules.assume_status is Assumed.NONE:
-        return None
+        return
     ours, theirs = rules.status_of(entry), rules.read_status(transaction.status)
     code, remark = _meaning(ours, theirs, entry.status, transaction.status)
     is_pending = code is Code.PENDING_ON_ONE_SIDE or (code is None and theirs is Status.PENDING)
@@ -48,7 +48,7 @@ def status_finding(entry: Entry, transaction: Transaction, at: datetime, rules: 
         what = "although it" if code is None else f"{remark}, and it"
         code, remark = Code.STALE_PENDING, f"{what} expired at {transaction.expdate or entry.expdate}"
     if code is None:
-        return None
+        return
     said = quote(transaction.status or None)
     sides = (
         f"status is assumed to be paid, because the ledger lacks a status column, and is {said} at the service"
@@ -58,7 +58,7 @@ def status_finding(entry: Entry, transaction: Transaction, at: datetime, rules: 
     is_lag = code is not Code.UNKNOWN_STATUS and (ours is Status.PENDING) is not (theirs is Status.PENDING)
     waived = excuse(entry, at, rules) if is_lag else ""
     word = Status.PAID if entry.status is ABSENT else entry.status
-    return Finding(code, f"{sides}: {remark}", ledger=word, service=transaction.status, waived=waived)
+    yield Finding(code, f"{sides}: {remark}", ledger=word, service=transaction.status, waived=waived)
 
 
 def _meaning(ours: Status | None, theirs: Status | None, our_word: Text, word: str) -> tuple[Code | None, str]:
@@ -132,16 +132,13 @@ def compare(entry: Entry, transaction: Transaction, *, at: datetime, rules: Rule
         *_money(entry, transaction, rules, schedule),
         *_arithmetic(entry, transaction, rules, schedule),
         *_contract(entry, transaction),
+        *_status(entry, transaction, at, rules),
     ]
-    if (status := status_finding(entry, transaction, at, rules)) is not None:
-        found.append(status)
     return in_order(found) if len(found) > 1 else tuple(found)
 
 
 def _identity(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Finding]:
     # Nearly all texts are the same on both sides as they are, and need no look at case or spacing.
-    if entry.merchant_reff is not ABSENT and entry.merchant_reff != transaction.merchant_reff:
-        yield from _reff(text_stated(entry.merchant_reff), text_stated(transaction.merchant_reff))
     for compared, ours, theirs in zip(_TEXTS, _texts_of(entry), _texts_at_service(transaction), strict=True):
         if ours is not ABSENT and ours != theirs:
             yield from _text(compared, rules, ours, *(getattr(transaction, name) for name in compared.at_service))
@@ -152,24 +149,19 @@ _texts_of = attrgetter(*(each.name for each in _TEXTS))
 _texts_at_service = attrgetter(*(each.at_service[0] for each in _TEXTS))
 
 
-def _reff(ours: str | None, theirs: str | None) -> Iterator[Finding]:
-    if ours is None and theirs is not None:
-        yield _not_compared("merchant_reff", theirs)
-    elif ours != theirs:
-        key, code = reff_key(ours), Code.MERCHANT_REFF_DIFFERS
-        is_spelling = key is not None and key == reff_key(theirs)
-        found = _differs(code, "merchant_reff", ours, theirs, ": only letter case or spacing differs" * is_spelling)
-        yield evolve(found, severity=Severity.MEDIUM) if is_spelling else found
-
-
 def _text(field: Field, rules: Rules, cell: str | None, *said: str | None) -> Iterator[Finding]:
     ours, theirs = text_stated(cell), text_stated(said[0])
-    if ours is None and theirs is not None:
-        yield _not_compared(field.name, theirs)
-    elif ours is not None and rules.fold(ours, field.name) not in [
-        folded(text_stated(each) or "", field.name) for each in said
-    ]:
-        yield _differs(Code[field.code.upper()], field.name, ours, theirs)
+    if ours is None:
+        if theirs is not None:
+            yield _not_compared(field.name, theirs)
+        return
+    same = rules.fold(ours, field.name) in [folded(text_stated(each) or "", field.name) for each in said]
+    code = Code[field.code.upper()]
+    if not same:
+        yield _differs(code, field.name, ours, theirs)
+    elif field.is_exact and ours != theirs:
+        found = _differs(code, field.name, ours, theirs, ": only letter case or spacing differs")
+        yield evolve(found, severity=Severity.MEDIUM)
 
 
 def _not_compared(name: str, theirs: str | int) -> Finding:

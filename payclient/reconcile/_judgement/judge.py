@@ -10,7 +10,7 @@ Design rules:
   confirmed difference can be accepted.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from attrs import evolve, frozen
@@ -216,33 +216,43 @@ def judge(case: Case, *, rules: Rules = STRICT) -> Row:
     return evolve(row, **more) if any(more.values()) else row
 
 
-def needs_confirmation(entry: Entry, first: Observation, *, rules: Rules = STRICT) -> bool:
+def needs_confirmation(entry: Entry, first: Observation, *, rules: Rules = STRICT, **known: Any) -> bool:
     """Return whether *first* differs from the ledger by more than is waived, so a second lookup must confirm it."""
-    if first.answer is Answer.UNUSABLE:
-        return True
-    if first.transaction is None:
-        return first.answer is Answer.NOT_FOUND and not excuse(entry, first.at, rules)
-    return any(finding.is_decisive for finding in compare(entry, first.transaction, at=first.at, rules=rules))
+    # *known* is more of the row's `Case`.
+    if first.answer not in (Answer.FOUND, Answer.NOT_FOUND):
+        return first.answer is Answer.UNUSABLE
+    found = _differences(Case(entry=entry, first=first, **known), entry, first, rules)
+    return bool(found) and any(finding.is_decisive for finding in found)
 
 
-def differing(
-    lookup: PendingLookup, answer: Observation, *, rules: Rules, other_side: StatementSide | None = None
-) -> list[Entry]:
+def _differences(case: Case, entry: Entry, answer: Observation, rules: Rules) -> list[Finding]:
+    """Return the findings about a usable *answer*, before anything is accepted."""
+    found, transaction, side = list[Finding](), answer.transaction, case.other_side
+    if side is None or side.is_in_ledger:
+        if transaction is not None:
+            found += compare(entry, transaction, at=answer.at, rules=rules)
+        else:
+            amount = entry.amount if isinstance(entry.amount, int) else None
+            expected = "" if amount is None else f", but the ledger has an amount of {amount:,}"
+            sentence = f"the service knows no transaction {quote(entry.reference)}{expected}"
+            ledger, waived = entry.reference if amount is None else amount, excuse(entry, answer.at, rules)
+            found.append(Finding(Code.MISSING_AT_SERVICE, sentence, ledger=ledger, waived=waived))
+        if case.earlier is not None and (reversed_ := reversal(case.earlier, entry, answer, rules)):
+            found.append(reversed_)
+    if side is not None and not case.is_repeat:
+        found += statement_findings(side, entry, transaction, at=answer.at, rules=rules)
+    return found
+
+
+def differing(lookup: PendingLookup, answer: Observation, side: StatementSide | None, rules: Rules) -> list[Entry]:
     """Return the entries of *lookup* that differ from its first *answer*, so that a second one must confirm it."""
-    if answer.answer in (Answer.FAILED, Answer.UNASKABLE):
-        return []
     judged = judged_entries(lookup.entries, answer.transaction, rules)
-    if other_side is not None and answer.is_usable:
-        findings = statement_findings(other_side, judged[0], answer.transaction, at=answer.at, rules=rules)
-        if any(finding.is_decisive for finding in findings):
-            return list(judged)
-        if not other_side.is_in_ledger:
-            return []
     return [
         entry
-        for entry in judged
-        if needs_confirmation(entry, answer, rules=rules)
-        or (lookup.earlier is not None and answer.is_usable and reversal(lookup.earlier, entry, answer, rules))
+        for place, entry in enumerate(judged)
+        if needs_confirmation(
+            *(entry, answer), rules=rules, earlier=lookup.earlier, other_side=side, is_repeat=place > 0
+        )
     ]
 
 
@@ -304,11 +314,8 @@ class _Judgement:
         return self._row(Bucket.MATCHED, [Finding(Code.UNUSABLE_ANSWER, sentence, ledger=self.entry.reference)])
 
     def _answered(self, last: Observation) -> Row:
-        case, entry, side = self.case, self.entry, self.case.other_side
-        is_in_ledger = self._is_in_ledger
-        findings = list(self._of_ledger(last)) if is_in_ledger else []
-        if side is not None and not case.is_repeat:
-            findings += statement_findings(side, entry, last.transaction, at=last.at, rules=self.rules)
+        case, entry = self.case, self.entry
+        findings = _differences(case, entry, last, self.rules)
         if last.transaction is not None and case.paid_with:
             reff, others = last.transaction.merchant_reff, ", ".join(map(quote, case.paid_with))
             sentence = f"merchant_reff {quote(reff)} is paid under other references too: {others}"
@@ -316,24 +323,11 @@ class _Judgement:
             findings.append(evolve(sides, at_stake=0) if case.stands else sides)
         if last.transaction is not None and case.second and (damage := self._lost_zeros(last.transaction, findings)):
             return self._row(Bucket.REJECTED, findings, damage)
-        is_open = is_in_ledger and self._is_open(last, findings)
+        is_open = self._is_in_ledger and self._is_open(last, findings)
         if findings and case.second is None and any(finding.is_decisive for finding in findings):
             why = self._ended_early if case.ended_by else "it was not looked up again"
             return self._row(Bucket.UNRESOLVED, reason=f"a difference was seen once and is not confirmed: {why}")
         return self._row(Bucket.OPEN if is_open else Bucket.MATCHED, findings)
-
-    def _of_ledger(self, last: Observation) -> Iterator[Finding]:
-        entry, rules = self.entry, self.rules
-        if last.transaction is not None:
-            yield from compare(entry, last.transaction, at=last.at, rules=rules)
-        else:
-            amount = self._amount
-            expected = "" if amount is None else f", but the ledger has an amount of {amount:,}"
-            sentence = f"the service knows no transaction {quote(entry.reference)}{expected}"
-            ledger = entry.reference if amount is None else amount
-            yield Finding(Code.MISSING_AT_SERVICE, sentence, ledger=ledger, waived=excuse(entry, last.at, rules))
-        if self.case.earlier is not None and (found := reversal(self.case.earlier, entry, last, rules)):
-            yield found
 
     def _is_open(self, last: Observation, findings: list[Finding]) -> bool:
         """Return whether both sides are pending in time, or the grace excuses that one only is, or is missing."""

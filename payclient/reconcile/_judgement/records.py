@@ -190,10 +190,8 @@ def _resolved_by(was: BreakRecord, rows: Sequence[Row], unchanged: Collection[Re
     may_be_ours, may_be_theirs = (side not in unchanged for side in (ResolvedBy.LEDGER, ResolvedBy.SERVICE))
     if code is Code.LEFT_THE_LEDGER and all(row.carried_from for row in rows):
         return ResolvedBy.RULE
-    if code.is_of_ledger and not waived and may_be_ours:
-        return ResolvedBy.LEDGER
-    if code.is_of_service and not waived and may_be_theirs:
-        return ResolvedBy.SERVICE
+    if code.side in ("ledger", "service") and not waived and code.side not in unchanged:
+        return ResolvedBy(code.side)
     ours = may_be_ours and was.ledger != _fingerprint(code, _entries(rows))
     theirs = may_be_theirs and was.service != _fingerprint(code, _transactions(rows))
     if code.is_of_statement and not waived and (may_be_ours or may_be_theirs):
@@ -297,7 +295,7 @@ def with_history(row: Row, earlier: ReferenceRecord, *, run: str) -> Row:
     for change in changes_of(row.reference, earlier.by_code, (row,), run=run):
         known, history = change.was, change.history
         # If several rows have the reference, this one may have the values that another one had before.
-        if is_one_of_several and known is not None and not known.code.is_of_ledger and not known.is_resolved:
+        if is_one_of_several and known is not None and known.code.side != "ledger" and not known.is_resolved:
             is_same = set(change.now.sides) <= set(known.sides)
             history = evolve(history, state=BreakState.STILL_OPEN if is_same else BreakState.CHANGED)
         ages[change.now.code] = history

@@ -343,21 +343,27 @@ class IgnoredLines:
 
 
 @define
-class KindGuard:
-    """Checks that the kinds of lines have a meaning, and that each shows the sign of its amounts once."""
+class LineKinds:
+    """
+    The kinds of the lines of a file: each has a meaning, and shows the sign of its amounts once.
+
+    Note:
+        Counts the lines that the rules leave out, by word. Memory grows with the words of the rules.
+    """
 
     _kinds: Kinds | None
     _table: str = "lines.kind"
     _are_fees_signed: bool = field(default=False, alias="are_fees_signed")
     """Whether columns for debit and credit show the sign of fees, so that a fee can be paid back."""
     _laws: dict[tuple[str, str], SignLaw] = field(init=False, factory=dict)
+    _ignored: dict[str, IgnoredLines] = field(init=False, factory=dict)
 
-    def check(self, line: Entry | RejectedEntry) -> None:
-        """Refuse a line whose kind is undefined, and refunds with one word if only some have a minus."""
+    def check(self, line: Entry | RejectedEntry) -> Kind | None:
+        """Return the kind of a line. Refuse one without meaning, and refunds of one word if only some have a minus."""
         if self._kinds is None:
             if line.kind is not ABSENT:
                 raise without_meaning(self._table)
-            return
+            return None
         kind = self._kinds.of(line.kind)
         if kind is Kind.REFUND or (kind is Kind.FEE and not self._are_fees_signed):
             for name in ("amount", "amount_received"):
@@ -368,6 +374,21 @@ class KindGuard:
                         law.apply(number, -1 if number < 0 else 0, -1)
                     except (CellProblem, LedgerError) as problem:
                         raise LedgerError(f"line {line.line}: {problem}", line=line.line) from None
+        return kind
+
+    def leaves_out(self, line: Entry | RejectedEntry, money: object, *, is_alone: bool = False) -> bool:
+        """Check a line. Return whether it, or a fee that *is_alone* without a payment, is left out, and count it."""
+        kind = self.check(line)
+        if kind is not Kind.IGNORE and not (is_alone and kind is Kind.FEE):
+            return False
+        word, amount = normalise(str(line.kind)), money if isinstance(money, int) else 0
+        before = self._ignored.get(word, IgnoredLines(word=word))
+        self._ignored[word] = evolve(before, lines=before.lines + 1, amount=before.amount + amount)
+        return True
+
+    @property
+    def ignored(self) -> tuple[IgnoredLines, ...]:
+        return tuple(self._ignored[word] for word in sorted(self._ignored))
 
 
 def check_currencies(ledger: Ledger, statement: Ledger) -> None:
@@ -385,27 +406,6 @@ def without_meaning(table: str) -> RulesError:
     """Return the refusal of a column of kinds whose lines would all count as charges."""
     message = f"a column is read as kind: list its words for a charge, refund or fee in the table [{table}]"
     return RulesError(f"{message} of the rules file", key=tuple(table.split(".")))
-
-
-@define
-class IgnoredCount:
-    """Counts the lines that the rules leave out, by word. Memory grows with the words of the rules."""
-
-    _kind_of: Callable[[object], Kind | None]
-    _counts: dict[str, IgnoredLines] = field(init=False, factory=dict)
-
-    def takes(self, kind: object, amount: object, *, is_alone: bool = False) -> bool:
-        """Return whether a line of *kind*, or a fee that *is_alone* without a payment, is left out, and count it."""
-        left_out = {Kind.IGNORE, Kind.FEE} if is_alone else {Kind.IGNORE}
-        if self._kind_of(kind) not in left_out or not isinstance(kind, str):
-            return False
-        word, money = normalise(kind), amount if isinstance(amount, int) else 0
-        before = self._counts.get(word, IgnoredLines(word=word))
-        self._counts[word] = evolve(before, lines=before.lines + 1, amount=before.amount + money)
-        return True
-
-    def counted(self) -> tuple[IgnoredLines, ...]:
-        return tuple(self._counts[word] for word in sorted(self._counts))
 
 
 @frozen(kw_only=True)

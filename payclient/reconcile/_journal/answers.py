@@ -1,22 +1,19 @@
-"""Internal: the answers in a journal, the lookups to be done, and the case of each row."""
+"""Internal: the answers in a journal, the lookups to be done, and the lines of its files."""
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
-from attrs import define, evolve, frozen
+from attrs import frozen
 
 from payclient._shared.escape import plural
 from payclient.reconcile._journal import tables
 from payclient.reconcile._judgement import records
-from payclient.reconcile._judgement.compare import settled_by
 from payclient.reconcile._judgement.errors import JournalError, JournalWriteError
-from payclient.reconcile._judgement.judge import Case, PendingLookup, are_parts, differing, paid_reff_of, why_not_summed
+from payclient.reconcile._judgement.judge import PendingLookup, differing, paid_reff_of
 from payclient.reconcile._judgement.rule_values import in_zone
 from payclient.reconcile._judgement.rules import Rules
 from payclient.reconcile._judgement.sides import Observation, StatementSide, StatementTotals
@@ -188,7 +185,7 @@ class Answers:
                 answer, lookup = marks[-width:], self._lookup(*marks[2:-width])
                 observation = tables.observation_from(answer)
                 assert observation is not None  # noqa: S101  each answer is one
-                is_different = bool(differing(lookup, observation, rules=rules, other_side=side_of(lookup, rules)))
+                is_different = bool(differing(lookup, observation, side_of(lookup, rules), rules))
                 derived = [int(is_different), paid_reff_of(observation, rules=rules)]
                 if marks[:2] != derived:
                     self._unwritten.add(last, *derived, *answer)
@@ -228,54 +225,6 @@ class Answers:
 
 _ROWS_PER_COMMIT = 10_000
 MAX_POSITION = 2**63 - 1
-
-_OF_REPEATS = """
-    FROM repeats JOIN entries ON entries.reference = repeats.reference AND rejected IS NULL
-    ORDER BY repeats.first, position
-"""
-_AMOUNTS = f"SELECT repeats.first, amount {_OF_REPEATS}"
-_REPEATED = f"SELECT repeats.first, {tables.of('entries', tables.ENTRY)} {_OF_REPEATS}"
-_PAID_WITH = f"""
-    SELECT reference FROM ({LATEST_PAID}) AS paid JOIN entries ON position = paid.id / 2
-    WHERE paid_reff = ? AND position != ? ORDER BY paid.id LIMIT 3
-"""
-_PAID_TWICE = (
-    tables.INDEXES[1],
-    "CREATE TEMP TABLE IF NOT EXISTS paid_twice (paid_reff TEXT PRIMARY KEY, stands INTEGER) WITHOUT ROWID",
-    "DELETE FROM paid_twice",
-    # The first payment of each merchant_reff is the one that stands.
-    f"""
-    INSERT OR IGNORE INTO paid_twice SELECT paid.paid_reff, position FROM ({LATEST_PAID}) AS paid
-    JOIN answers USING (id) JOIN entries ON position = paid.id / 2
-    WHERE paid.paid_reff IN (SELECT paid_reff FROM ({LATEST_PAID}) GROUP BY paid_reff HAVING count(*) > 1)
-    ORDER BY CAST(answers.amount AS REAL), entries.reference
-    """,
-)
-_UNUSABLE = """(
-    SELECT line FROM entries AS bad WHERE bad.reference = entries.reference AND bad.rejected IS NOT NULL
-    ORDER BY rejected, position LIMIT 1
-)"""
-_CASE = f"""
-    position, entries.first, repeats.rows, paid_twice.paid_reff, paid_twice.stands,
-    earlier.data, sums.duplicated, sums.apart, {_UNUSABLE},
-    {tables.of("entries", tables.ENTRY)}, {tables.of("given", tables.ANSWER)}, {tables.of("second", tables.ANSWER)}
-"""
-_ENTRY = slice(9, 9 + 2 + len(tables.ENTRY_COLUMNS))
-_FIRST = slice(_ENTRY.stop, _ENTRY.stop + len(tables.ANSWER_COLUMNS))
-_ANSWERED = """
-    LEFT JOIN repeats ON entries.first IS NOT NULL AND repeats.reference = entries.reference
-    LEFT JOIN sums ON sums.first = entries.first
-    LEFT JOIN answers AS given ON given.id = 2 * coalesce(entries.first, position) AND rejected IS NULL
-    LEFT JOIN answers AS second ON second.id = given.id + 1
-    LEFT JOIN paid_twice
-        ON paid_twice.paid_reff = CASE WHEN second.id IS NULL THEN given.paid_reff ELSE second.paid_reff END
-"""
-_CASES = f"SELECT {_CASE} FROM entries LEFT JOIN earlier ON earlier.reference = entries.reference {_ANSWERED}"
-_EARLIER_CASES = f"""
-    SELECT earlier.reference, {_CASE} FROM earlier
-    LEFT JOIN entries ON entries.reference = earlier.reference {_ANSWERED}
-    WHERE earlier.breaks ORDER BY earlier.reference, position
-"""
 
 
 @frozen(kw_only=True)
@@ -327,106 +276,6 @@ class StoredLines:
         raise JournalError(message)
 
 
-def side_of(
-    database: tables.Database,
-    statement: StoredStatement | None,
-    reference: str,
-    position: int,
-    earlier: records.ReferenceRecord | None,
-    rules: Rules,
-) -> StatementSide | None:
-    """Return the side of the *statement*, and of *earlier* ones, for a row. None without a statement."""
-    if statement is None:
-        return None
-    query = f"SELECT {tables.ENTRY} FROM statement WHERE reference = ? ORDER BY position"
-    lines = list(map(tables.entry_from, database.fetch(query, (reference,))))
-    usable = [line for line in lines if isinstance(line, Entry)]
-    was_in_ledger = earlier is None or earlier.is_in_ledger
-    return StatementSide(
-        settled=settled_by(usable, rules, None if earlier is None else earlier.settled),
-        is_in_ledger=position <= (statement.after if was_in_ledger else statement.ledger_rows),
-        unusable_line=next((line.line for line in lines if isinstance(line, RejectedEntry)), None),
-    )
-
-
-@define(kw_only=True)
-class Cases:
-    """Reads the cases of one journal, and finds the payments that were paid twice."""
-
-    database: tables.Database
-    rules: Rules
-    found: int
-    ended_by: Observation | None
-    previous: records.PreviousRun | None
-    statement: StoredStatement | None
-
-    def __attrs_post_init__(self) -> None:
-        with self.database.writing() as db:
-            for statement in _PAID_TWICE:
-                db.execute(statement)
-            db.execute("CREATE TEMP TABLE IF NOT EXISTS sums (first INTEGER PRIMARY KEY, duplicated TEXT, apart TEXT)")
-            db.execute("DELETE FROM sums")
-            for first, rows in groupby(self.database.read(_AMOUNTS), key=itemgetter(0)):
-                amount = _without_smallest(cell for _, cell in rows)
-                db.execute("INSERT INTO sums VALUES (?, ?, NULL)", (first, amount))
-            repeated = self.database.read(_REPEATED) if self.rules.lines.are_summed else ()
-            for first, rows in groupby(repeated, key=itemgetter(0)):
-                if apart := why_not_summed((_usable(cells[1:]) for cells in rows), self.rules):
-                    db.execute("UPDATE sums SET apart = ? WHERE first = ?", (apart, first))
-
-    def of(self, reference: str | None) -> Iterator[Case]:
-        where, parameters = ("", ()) if reference is None else ("WHERE entries.reference = ?", (reference,))
-        return filter(None, map(self._case, self.database.read(f"{_CASES} {where} ORDER BY position", parameters)))
-
-    def of_earlier(self) -> Iterator[tuple[records.ReferenceRecord, list[Case]]]:
-        for (reference, data), stored in groupby(self.database.read(_EARLIER_CASES), key=itemgetter(0, 6)):
-            cases = (self._case(cells[1:]) for cells in stored if cells[1] is not None)
-            yield records.record_from(reference, data), list(filter(None, cases))
-
-    def _case(self, cells: tuple[Any, ...]) -> Case | None:
-        """Return the case of a row of `_CASES`. None if it is part of another."""
-        position, first_position, rows, paid_reff, stands, data, duplicated, apart, unusable = cells[: _ENTRY.start]
-        entry, reference = tables.entry_from(cells[_ENTRY]), cells[_ENTRY.start + 2] or ""
-        earlier, carried_from = None, ""
-        if self.previous is not None:
-            earlier = records.record_from(reference, data)
-            last = MAX_POSITION if self.statement is None else self.statement.after
-            if self.previous.rows < position <= last:
-                carried_from = earlier.carried_from or self.previous.run
-        side = side_of(self.database, self.statement, reference, position, earlier, self.rules)
-        if isinstance(entry, RejectedEntry):
-            return Case(entry=entry, earlier=earlier, carried_from=carried_from)
-        first, second = tables.observation_from(cells[_FIRST]), tables.observation_from(cells[_FIRST.stop :])
-        is_found = any(each is not None and each.transaction and not each.reused_from for each in (first, second))
-        own = first_position or position
-        paid_with = [] if paid_reff is None else self.database.fetch(_PAID_WITH, (paid_reff, own))
-        case = Case(
-            entry=entry,
-            first=first,
-            second=second,
-            rows=1 if carried_from else rows or 1,  # tonight's ledger lacks it
-            duplicated=None if duplicated is None else int(duplicated),
-            is_repeat=first_position is not None and first_position != position,
-            paid_with=tuple(other for (other,) in paid_with),
-            stands=bool(paid_with) and stands == own,
-            other_found=self.found - is_found,
-            ended_by=self.ended_by,
-            earlier=earlier,
-            carried_from=carried_from,
-            other_side=side,
-        )
-        if not self.rules.lines.are_summed or (side is not None and not side.is_in_ledger):
-            return case
-        if apart:
-            return evolve(case, apart=apart, unusable_line=unusable)
-        if case.is_repeat:
-            return None
-        lines = None if first_position is None else self.database.fetch(tables.ENTRIES_OF, (entry.reference,))
-        parts = (entry,) if lines is None else tuple(map(_usable, lines))
-        parts = parts if are_parts(parts, self.rules) else ()
-        return evolve(case, parts=parts, unusable_line=unusable, rows=1)
-
-
 _LISTED = "CREATE TEMP TABLE listed (reference TEXT, number INTEGER, amount, created TEXT, is_matched INTEGER)"
 _BOTH_LEDGERS = """
     SELECT reference, 0 AS is_now, number, amount, created, is_matched FROM listed UNION ALL
@@ -467,20 +316,3 @@ def carry_over(
     change = records.ledger_change(writing.cursor().execute(_BOTH_LEDGERS, (after,)), first, rules.time_zone)
     writing.execute("DROP TABLE listed")
     return change
-
-
-def _without_smallest(cells: Iterable[tables.StoredCell]) -> str | None:
-    """Return the sum of some amounts without the smallest. None without one."""
-    # Not without the first row's amount: the order of a ledger means nothing, and may be another tomorrow.
-    total, smallest, is_stated = 0, None, False
-    for cell in cells:
-        size = abs(int(cell or 0))  # text if it needs more than 64 bits, and empty bytes if it is not stated
-        total, smallest = total + size, size if smallest is None else min(size, smallest)
-        is_stated = is_stated or cell != b""
-    return str(total - (smallest or 0)) if is_stated else None
-
-
-def _usable(cells: Sequence[Any]) -> Entry:
-    entry = tables.entry_from(cells)
-    assert isinstance(entry, Entry)  # noqa: S101  the query reads no other
-    return entry
