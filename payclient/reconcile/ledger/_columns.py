@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias, cast
@@ -24,16 +24,11 @@ from payclient._shared.remedy import Remedy, Side, Way, advice
 from payclient.errors import PayClientError
 from payclient.reconcile._fields import FIELDS
 
-_TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
-
-
-def word_lists(table: str) -> list[list[str]]:
-    return [text.split() for text in _TABLES[table].values()]
-
-
-def word_list(table: str, key: str | None = None) -> tuple[str, ...]:
-    """Return the words of one key of *table*, or of all its keys, such as the languages."""
-    return tuple(chain.from_iterable(word_lists(table))) if key is None else tuple(_TABLES[table][key].split())
+WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    table: {key: tuple(words.split()) for key, words in lists.items()}
+    for table, lists in tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8")).items()
+}
+"""The words of each list, by table and key."""
 
 
 class LedgerError(PayClientError, ValueError):
@@ -121,7 +116,7 @@ def read_code(cell: Any) -> str | None:
     return text
 
 
-_NO_REFERENCES = frozenset({"", *(text.replace("_", " ") for text in word_list("nothing"))})
+_NO_REFERENCES = frozenset({"", *(text.replace("_", " ") for text in WORDS["nothing"]["words"])})
 """The words that programs and people write for nothing, without the marks around them."""
 
 
@@ -175,12 +170,14 @@ def damage(text: str) -> str:
     return f"{quote(text)} looks damaged by a spreadsheet" if is_damaged else ""
 
 
-SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType({field: word_list("columns", field) for field in FIELDS})
+SYNONYMS: Mapping[str, tuple[str, ...]] = WORDS["columns"]
 """Other names that people give to each field, normalised by `normalise_name`."""
 
 _FIELD_OF = {name: field for field, names in SYNONYMS.items() if names for name in (field, *names)}
 
-SIDES: Mapping[str, int] = {**dict.fromkeys(word_list("credit"), 1), **dict.fromkeys(word_list("debit"), -1)}
+SIDES: Mapping[str, int] = {
+    word: sign for side, sign in (("credit", 1), ("debit", -1)) for words in WORDS[side].values() for word in words
+}
 """Each word with its sign, as a bank statement means it."""
 
 MAX_WORDS = 4
@@ -190,8 +187,8 @@ SIGNS = {"+": 1, "1": 1, "+1": 1, "-": -1, "\u2212": -1, "\u2013": -1, "-1": -1,
 _LETTERS = {"p": 1, "n": -1}
 """Positive and negative. Next to an amount they may be a currency."""
 _VALUE = re.compile(r"(?:[^\d\s]*\d){5}\S*\Z")  # more digits than a name has, in one word
-_NEUTRAL = frozenset(word_list("direction", "neutral"))
-_CURRENCIES = frozenset(word_list("money", "currencies"))
+_NEUTRAL = frozenset(WORDS["direction"]["neutral"])
+_CURRENCIES = frozenset(WORDS["money"]["currencies"])
 
 Finder: TypeAlias = "Callable[[Sequence[str]], Columns]"
 """Finds the columns in a header, by their names, the options and the known synonyms."""

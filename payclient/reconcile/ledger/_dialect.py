@@ -21,9 +21,9 @@ from attrs import Attribute, field, frozen
 from payclient._shared.checks import invalid_option, must_be, unfit
 from payclient._shared.escape import quote
 from payclient.protocol import EMPTY
-from payclient.reconcile.ledger._columns import SIDES, CellProblem, read_word, shown, word_lists
+from payclient.reconcile.ledger._columns import SIDES, WORDS, CellProblem, read_word, shown
 
-_MONTHS = {name: number for number, names in enumerate(word_lists("months"), 1) for name in names}
+_MONTHS = {name: number for number, names in enumerate(WORDS["months"].values(), 1) for name in names}
 _NAME = r"[^\W\d_]+\.?"
 _PARTS = {
     "Y": r"(?P<year>[0-9]{4})",
@@ -150,15 +150,13 @@ def _offset(zone: str | None) -> str:
 
 
 def _exact(time: datetime, cell: str, *, has_time: bool) -> datetime:
-    problem = ""
-    if time.tzinfo is not None:
-        problem = "has a time zone, unlike the service's times: store it without"
-    elif time.microsecond:
-        problem = "has a fraction of a second, unlike the service's times"
-    elif not has_time:
-        problem = "is a date without a time of day"
-    if problem:
-        raise CellProblem(f"{{}} {problem}", cell)
+    for is_wrong, problem in (
+        (time.tzinfo is not None, "has a time zone, unlike the service's times: store it without"),
+        (time.microsecond, "has a fraction of a second, unlike the service's times"),
+        (not has_time, "is a date without a time of day"),
+    ):
+        if is_wrong:
+            raise CellProblem(f"{{}} {problem}", cell)
     return time
 
 
@@ -172,8 +170,6 @@ _ENCODINGS = (
     *("gbk", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr"),
 )
 """In the spelling of `codecs`. It knows other names for them, such as `iso-8859-1` and `cp936`."""
-_IN_SYMBOL = frozenset({"Sc", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me"})
-"""Categories of the characters of a currency symbol, such as `Rp`, `US$`, `S/` and `₨`."""
 _MAX_MINOR_UNITS = 4
 _MONEY = ("amount", "fee", "amount_received")
 
@@ -196,7 +192,9 @@ def _is_symbol(_: object, attribute: Attribute[Any], value: object) -> None:
     if isinstance(value, str) and value.casefold() in SIDES:
         problem = f"must be a currency, but {quote(value)} means credit or debit: try debit for negative"
         raise invalid_option(attribute.name, problem)
-    if not isinstance(value, str) or any(category(each) not in _IN_SYMBOL and each not in " /" for each in value):
+    if not isinstance(value, str) or any(
+        not category(each).startswith(("L", "M", "Sc")) and each not in " /" for each in value
+    ):
         raise unfit(attribute.name, "the sign or the letters of a currency, such as Rp", quote(value))
 
 

@@ -27,14 +27,12 @@ from attrs import define, field, frozen
 from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Remedy, Side, Way
 from payclient.reconcile.ledger import _columns
-from payclient.reconcile.ledger._columns import SIDES, CellProblem, Columns, LedgerError, word_list
+from payclient.reconcile.ledger._columns import SIDES, WORDS, CellProblem, Columns, LedgerError
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect
 from payclient.reconcile.ledger._notation import MoneyReader, is_time, may_be_money
 
-TOTALS_WORDS = frozenset(word_list("totals", "words"))
-"""One of these must be there, in any case."""
-
-_BESIDE = frozenset(word_list("totals", "beside"))
+TOTALS_WORDS, _BESIDE = (frozenset(WORDS["totals"][key]) for key in ("words", "beside"))
+"""One of the first must be there, in any case, and others of both."""
 HAS_DIGIT = re.compile(r"\d").search
 _COUNT = re.compile(r"\(\s*\d[\d.,]*\s*\w*\s*\)")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -52,61 +50,9 @@ def is_totals_text(text: str) -> bool:
     return not TOTALS_WORDS.isdisjoint(found) and all(word in TOTALS_WORDS or word in _BESIDE for word in found)
 
 
-class Totals:
-    """Keeps the sums of the rows above, to recognise a totals row."""
-
-    def __init__(self, dialect: Dialect = PLAIN) -> None:
-        self._parts = [[0, 0], [0, 0]]
-        """Rows and their sum: of the whole ledger, and since the last totals row."""
-        self._are_numbered = True
-        """Whether each reference has a digit, so that a word in its place is something else."""
-        self.is_whole = True
-        """Whether each row so far is used with its amount. Otherwise a control total cannot be checked."""
-        self._are_skipped = dialect.skip_totals
-        self._groups: dict[int, list[tuple[str, int]]] = {}
-        """The headings of groups, with the sum of the whole ledger at their end, by the number of rows there."""
-
-    def reason(self, reference: str | None, amount: int | None, cells: Sequence[Any]) -> CellProblem | None:
-        """Return why a row is a totals row, with a remedy if it may be left out. Otherwise count it and return None."""
-        is_numbered = reference is not None and HAS_DIGIT(reference) is not None
-        is_named = is_numbered or (reference is not None and any(map(str.isalnum, reference)))
-        texts = [reference] if reference is not None and is_named else [each for each in cells if isinstance(each, str)]
-        found = None if is_numbered and "(" not in texts[0] else next(filter(is_totals_text, texts), None)
-        (rows, total), (rows_since, total_since) = self._parts
-        is_sum = (rows >= _MIN_ROWS and amount == total) or (rows_since >= _MIN_ROWS and amount == total_since)
-        is_sum = bool(amount) and is_sum and (not is_named or (self._are_numbered and not is_numbered))
-        group = _GROUP(texts[0]) if found is None and is_named and texts[0][-1] == ")" else None
-        if found is None and not is_sum and group is None:
-            self._are_numbered = self._are_numbered and (is_numbered or not is_named)
-            self.is_whole = self.is_whole and amount is not None
-            for part in self._parts:
-                part[0] += 1
-                part[1] += amount or 0
-            if self._groups:
-                self._end_groups(*self._parts[0])
-            return None
-        self._parts[1] = [0, 0]
-        if group is not None:
-            why = f"{quote(group[0])} is the heading of {plural(int(group[1]), 'row')}"
-            if amount is not None and self._are_skipped:
-                self._groups.setdefault(rows + int(group[1]), []).append((group[0], total + amount))
-        elif rows and self.is_whole and amount is not None and amount not in (total, total_since):
-            message = "is a totals row with {:,}, but the rows above it add up to {:,}: rows may be missing"
-            return CellProblem(message, amount, total)
-        else:
-            why = f"it has {quote(found)}" if found is not None else f"{amount:,} is the sum of the rows above"
-        out = Remedy((Way("skip_totals"),), "leaves it out")
-        return CellProblem("is a totals row: {}, and its amount is not added to the total", why, remedies=[out])
-
-    def _end_groups(self, rows: int, total: int) -> None:
-        for name, wanted in self._groups.pop(rows, ()):
-            if self.is_whole and total != wanted:
-                message = f"the rows below {quote(name)} do not add up to its amount, by {wanted - total:,}"
-                raise LedgerError(f"{message}: rows may be missing")
-
-
 _MAX_RANGES = 200
 _MAX_KINDS = 50
+_TOTALS = "of totals"
 
 
 @frozen(kw_only=True)
@@ -140,7 +86,7 @@ class UnreadSheet:
 
 
 @define
-class _Group:
+class _Outside:
     rows: int = 0
     amount: int = 0
     ranges: list[list[int]] = field(factory=list)
@@ -160,7 +106,7 @@ class _Group:
 
 
 class Scope:
-    """Decides about each row, and counts those outside."""
+    """Decides about each row whether it is a payment to look up, and counts those outside."""
 
     # A row of a statement needs no amount if it has the amount received.
 
@@ -169,20 +115,66 @@ class Scope:
         self.is_statement: bool = is_statement
         self.side: Side = "statement" if is_statement else "ledger"
         self.totals_amount: int = 0
+        self.is_whole: bool = True
+        """Whether each row so far is used with its amount. Otherwise a control total cannot be checked."""
         self._wanted = dialect.only_currency.casefold()
         self._currency = "", 0
-        self._groups: dict[str, _Group] = {}
+        self._outside: dict[str, _Outside] = {}
+        self._sums = [[0, 0], [0, 0]]
+        """Rows and their sum: of the whole ledger, and since the last totals row."""
+        self._are_numbered = True
+        """Whether each reference has a digit, so that a word in its place is something else."""
+        self._groups: dict[int, list[tuple[str, int]]] = {}
+        """The headings of groups, with the sum of the whole ledger at their end, by the number of rows there."""
 
     def check_columns(self, used: Mapping[str, str]) -> None:
         if self._wanted and used and "currency" not in used:
             message = "only the rows of one currency are to be read, and no column is called currency: choose one"
             raise LedgerError(message, line=1, refused=Way("only_currency", self.dialect.only_currency))
 
+    def totals_problem(self, reference: str | None, amount: int | None, cells: Sequence[Any]) -> CellProblem | None:
+        """Return why a row is a totals row, with a remedy if it may be left out. Otherwise count it and return None."""
+        is_numbered = reference is not None and HAS_DIGIT(reference) is not None
+        is_named = is_numbered or (reference is not None and any(map(str.isalnum, reference)))
+        texts = [reference] if reference is not None and is_named else [each for each in cells if isinstance(each, str)]
+        found = None if is_numbered and "(" not in texts[0] else next(filter(is_totals_text, texts), None)
+        (rows, total), (rows_since, total_since) = self._sums
+        is_sum = (rows >= _MIN_ROWS and amount == total) or (rows_since >= _MIN_ROWS and amount == total_since)
+        is_sum = bool(amount) and is_sum and (not is_named or (self._are_numbered and not is_numbered))
+        group = _GROUP(texts[0]) if found is None and is_named and texts[0][-1] == ")" else None
+        if found is None and not is_sum and group is None:
+            self._are_numbered = self._are_numbered and (is_numbered or not is_named)
+            self.is_whole = self.is_whole and amount is not None
+            for part in self._sums:
+                part[0] += 1
+                part[1] += amount or 0
+            if self._groups:
+                self._end_groups(*self._sums[0])
+            return None
+        self._sums[1] = [0, 0]
+        if group is not None:
+            why = f"{quote(group[0])} is the heading of {plural(int(group[1]), 'row')}"
+            if amount is not None and self.dialect.skip_totals:
+                self._groups.setdefault(rows + int(group[1]), []).append((group[0], total + amount))
+        elif rows and self.is_whole and amount not in (None, total, total_since):
+            message = "is a totals row with {:,}, but the rows above it add up to {:,}: rows may be missing"
+            return CellProblem(message, amount, total)
+        else:
+            why = f"it has {quote(found)}" if found is not None else f"{amount:,} is the sum of the rows above"
+        out = Remedy((Way("skip_totals"),), "leaves it out")
+        return CellProblem("is a totals row: {}, and its amount is not added to the total", why, remedies=[out])
+
+    def _end_groups(self, rows: int, total: int) -> None:
+        for name, wanted in self._groups.pop(rows, ()):
+            if self.is_whole and total != wanted:
+                message = f"the rows below {quote(name)} do not add up to its amount, by {wanted - total:,}"
+                raise LedgerError(f"{message}: rows may be missing")
+
     def leaves_out_totals(self, line: int, amount: object) -> bool:
         """Return whether a totals row on *line* is outside, which is then counted."""
         if isinstance(amount, int) and not self.dialect.skip_totals:
             self.totals_amount += amount
-        return self._leave_out("of totals" if self.dialect.skip_totals else "", line, amount)
+        return self._leave_out(_TOTALS if self.dialect.skip_totals else "", line, amount)
 
     def leaves_out_like(self, line: int, cells: Iterable[Any], amount: object) -> bool:
         """Return whether the row on *line* begins like the rows declared to be outside. If so, count it."""
@@ -214,8 +206,9 @@ class Scope:
 
     def _leave_out(self, why: str, line: int, amount: object) -> bool:
         if why:
-            is_known = why in self._groups or len(self._groups) < _MAX_KINDS
-            self._groups.setdefault(why if is_known else "of other kinds", _Group()).add(line, amount)
+            self.is_whole = self.is_whole and why == _TOTALS
+            is_known = why in self._outside or len(self._outside) < _MAX_KINDS
+            self._outside.setdefault(why if is_known else "of other kinds", _Outside()).add(line, amount)
         return bool(why)
 
     @property
@@ -224,8 +217,8 @@ class Scope:
 
     @property
     def excluded(self) -> tuple[Excluded, ...]:
-        groups = self._groups.items()
-        return tuple(Excluded(why=why, rows=each.rows, amount=each.amount, lines=each.lines) for why, each in groups)
+        outside = self._outside.items()
+        return tuple(Excluded(why=why, rows=each.rows, amount=each.amount, lines=each.lines) for why, each in outside)
 
 
 _EMPTY, _FILLED, _OTHERS = "(empty)", "(filled)", "(others)"
@@ -251,8 +244,7 @@ _YEAR = re.compile(r"(?<!\d)\d{4}(?=\D|\d{4}(?!\d)|$)|(?<=[-/. ])\d\d(?=$|[ T,]+
 """Four digits or, behind a day and a month, two."""
 _ERA = 10
 """Years between times, if some of them mean *never*, as 0001, 1900, 1970 and 9999 do."""
-_NUMBERING = frozenset(word_list("quiet", "numbering"))
-_TIMES, _TIMES_BESIDE = (frozenset(word_list("quiet", key)) for key in ("times", "beside"))
+_NUMBERING, _TIMES, _TIMES_BESIDE = (frozenset(WORDS["quiet"][key]) for key in ("numbering", "times", "beside"))
 
 
 @frozen

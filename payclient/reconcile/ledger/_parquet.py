@@ -35,7 +35,7 @@ def read_parquet(file: IO[bytes], find: Finder, scope: Scope) -> RowReader:
         raise damaged(error) from error
     if not header:
         return RowReader(NO_COLUMNS, scope=scope)
-    reader = RowReader(find(header), scope.dialect, scope)
+    reader = RowReader(find(header), scope=scope)
     reader.rows = starmap(reader.read, enumerate(chain.from_iterable(_batches(parquet)), 1))
     return reader
 

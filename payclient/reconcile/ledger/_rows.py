@@ -19,7 +19,7 @@ from payclient.reconcile._fields import KINDS
 from payclient.reconcile.ledger import _columns
 from payclient.reconcile.ledger._columns import IGNORING, CellProblem, Columns, Finder, LedgerError
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect, TimeReader
-from payclient.reconcile.ledger._left_out import HAS_DIGIT, Scope, Totals, UnreadSheet, Unused
+from payclient.reconcile.ledger._left_out import HAS_DIGIT, Scope, UnreadSheet, Unused
 from payclient.reconcile.ledger._notation import MoneyReader, SignLaw, Suggester
 
 
@@ -153,8 +153,6 @@ _Reading: TypeAlias = tuple[CellReader, str, Callable[[str], object] | None]
 
 _Problem: TypeAlias = tuple[str, CellProblem]
 """A field, or nothing, and the problem with its cell."""
-_Sign: TypeAlias = tuple[str, SignLaw, int, int]
-"""A field, its law, the sign that its cell shows, and the sign that stands next to it."""
 _DIRECTED = ("amount", "amount_received")
 """Fields whose sign is the direction of the row. A fee is not one."""
 _DEBIT = "-"
@@ -182,8 +180,6 @@ class _Signs:
             self.debits[of] = name, names.index(name), SignLaw(f"the column {quote(name)}")
         directed = [each for each in _DIRECTED if each in columns.places and "direction" in columns.places]
         self._directed = {of: SignLaw(f"the column {quote(columns.used['direction'])}", [IGNORING]) for of in directed}
-        stages = (self.debits, self._by_debits), (self._directed, self._by_direction)
-        self._stages = [stage for laws, stage in stages if laws]
         self._are_signs: bool | None = None
         self._words: dict[int | None, str] = {}
         """The first word of each sign, and the first that is not known."""
@@ -206,43 +202,38 @@ class _Signs:
         return sign
 
     def apply(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> None:
-        for stage in self._stages:
-            for name, law, said, sign in stage(values, cells, problems):
-                try:
-                    values[name] = values[name] and law.apply(values[name], said, sign)
-                except CellProblem as problem:
-                    problems.append((name, problem))
+        if self.debits:
+            self._apply_debits(values, cells, problems)
+        if self._directed:
+            self._apply_direction(values, cells, problems)
         fee = values.get("fee")
         if fee and self._has_fees_below_zero:
             values["fee"] = -fee
         elif fee and (fee < 0) not in self._fee_signs:
             self._fee_signs.add(fee < 0)
 
-    def _by_debits(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> Iterator[_Sign]:
+    def _apply_debits(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> None:
         for name, (column, place, law) in self.debits.items():
             credit, debit = values.pop(name, False), values.pop(f"{_DEBIT}{name}", False)
-            if credit is False or debit is False:
-                continue  # one cannot be read
             if credit and debit:
                 message = "there is an amount here and in {} too; a row is either credit or debit"
                 problems.append((name, CellProblem(message, quote(column))))
-                continue
-            values[name] = debit or (debit if credit is None else credit)
-            said = self._money.sign(cells[place if debit else self._places[name]], debit or credit or 0)
-            yield name, law, said, -1 if debit else 1
+            elif credit is not False and debit is not False:  # both can be read
+                values[name] = debit or (debit if credit is None else credit)
+                in_cell = self._money.sign(cells[place if debit else self._places[name]], values[name] or 0)
+                _give_sign(values, name, law, in_cell, -1 if debit else 1, problems)
 
-    def _by_direction(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> Iterator[_Sign]:
-        numbers = {name: values[name] for name in self._directed if values.get(name)}
-        if numbers and values.get("direction", "") is None:
-            message = "the cell is empty, so the direction of the money is not known"
-            problems.append(("direction", CellProblem(message)))
-        sign: int | None = values.pop("direction", None)
-        for name, number in numbers.items():
-            if sign is None:
-                del values[name]
+    def _apply_direction(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> None:
+        sign: int | None = values.pop("direction", 0)
+        directed = [name for name in self._directed if values.get(name)]
+        if directed and sign is None:
+            problems.append(("direction", CellProblem("the cell is empty, so the direction of the money is not known")))
+        for name in directed:
+            if sign:
+                in_cell = self._money.sign(cells[self._places[name]], values[name]) or (name in self.debits)
+                _give_sign(values, name, self._directed[name], in_cell, sign, problems)
             else:
-                said = self._money.sign(cells[self._places[name]], number)
-                yield name, self._directed[name], said or (name in self.debits), sign
+                del values[name]
 
     def check(self, side: Side) -> Iterator[str]:
         """Check that no word may mean something else next to another. Yield warnings about the fees."""
@@ -259,17 +250,28 @@ class _Signs:
             yield f"each fee is below zero, as providers write what they keep{how}"
 
 
+def _give_sign(
+    values: dict[str, Any], name: str, law: SignLaw, in_cell: int, sign: int, problems: list[_Problem]
+) -> None:
+    try:
+        values[name] = values[name] and law.apply(values[name], in_cell, sign)
+    except CellProblem as problem:
+        problems.append((name, problem))
+
+
 class RowReader:
     """Turns rows into entries, by stages that keep their state: cells, signs, totals, currency, unused columns."""
 
     def __init__(self, columns: Columns, dialect: Dialect = PLAIN, scope: Scope | None = None) -> None:
         self.warnings: list[str] = []
-        self.scope: Scope = scope or Scope()
+        self.scope: Scope = scope or Scope(dialect)
+        dialect = self.scope.dialect
         self._has_currency = scope is not None and "currency" in columns.used
         self.suggester: Suggester = Suggester(dialect)
-        self._totals, self._money = Totals(dialect), MoneyReader(dialect)
+        self._money = MoneyReader(dialect)
         self._signs = _Signs(columns, dialect, self._money)
-        unused = [name for name in columns.ignored if name not in {name for name, _, _ in self._signs.debits.values()}]
+        debits = {f"{_DEBIT}{of}": place for of, (_, place, _) in self._signs.debits.items()}
+        unused = [name for name in columns.ignored if name not in dialect.debit_columns.values()]
         self.columns: Columns = evolve(columns, ignored=tuple(unused))
         self.rows: Iterable[Entry | RejectedEntry | None] = ()
         """The rows below, read once and in order. None stands for a row that is left out."""
@@ -278,10 +280,8 @@ class RowReader:
         """0 if the format lacks one."""
         self.unread_sheets: tuple[UnreadSheet, ...] = ()
         """The others that have rows, if no sheet was chosen."""
-        debits = {f"{_DEBIT}{of}": place for of, (_, place, _) in self._signs.debits.items()}
         self.unused: Unused = Unused(columns, {*columns.places.values(), *debits.values()}, self._money)
-        self._skips, self._null = bool(dialect.skip_rows_like), frozenset(dialect.null)
-        self._allowed = frozenset(dialect.allow_references)
+        self._null, self._allowed = frozenset(dialect.null), frozenset(dialect.allow_references)
         self._long = {True: 0, False: 0}
         """The references of more digits than a spreadsheet keeps, by whether all further ones are 0."""
         self._buddhist_year = 0
@@ -334,11 +334,11 @@ class RowReader:
     def read(self, line: int, cells: Sequence[Any], misfit: CellProblem | None = None) -> Entry | RejectedEntry | None:
         """Return the entry, or a rejected entry with all problems. None if the row is left out."""
         # With a *misfit*, the row does not fit the header, and is read only if it has as many cells.
-        if self._skips and self.scope.leaves_out_like(line, cells, self._amount_of(cells)):
-            self._totals.is_whole = False
+        scope = self.scope
+        if scope.dialect.skip_rows_like and scope.leaves_out_like(line, cells, self._amount_of(cells)):
             return None
         if misfit is not None and len(cells) != len(self.columns.header):
-            self._totals.is_whole = False
+            scope.is_whole = False
             return self._refused_row(line, [("", misfit)])
         values, problems = self._values(line, cells)
         problems += [] if misfit is None else [("", misfit)]
@@ -347,8 +347,8 @@ class RowReader:
         reference, amount = values.get("reference"), values.get("amount")
         if reference is None or amount is None:
             self._refuse_empty(values, problems)
-        if (reason := self._totals.reason(reference, amount, cells)) is not None:
-            if reason.remedies and self.scope.leaves_out_totals(line, amount):
+        if (reason := scope.totals_problem(reference, amount, cells)) is not None:
+            if reason.remedies and scope.leaves_out_totals(line, amount):
                 return None
             known = {name: values[name] for name in ("reference", "kind") if name in values}
             return self._refused_row(line, [("", reason)], **known)
@@ -357,8 +357,7 @@ class RowReader:
             return self._rejected(line, cells, values, [("", again)])
         if self._refused:
             self.suggester.refuse(self._refused)
-        if self._has_currency and self.scope.leaves_out(line, values, problems):
-            self._totals.is_whole = False
+        if self._has_currency and scope.leaves_out(line, values, problems):
             return None
         self.unused.observe(cells)
         return self._rejected(line, cells, values, problems) if problems else checked_entry(values)
@@ -381,7 +380,7 @@ class RowReader:
     def _rejected(
         self, line: int, cells: Sequence[Any], values: Mapping[str, Any], problems: Sequence[_Problem]
     ) -> RejectedEntry:
-        self._totals.is_whole = False
+        self.scope.is_whole = False
         cell, places = cells[self.columns.places["reference"]], self.columns.places
         reference = str(cell) if isinstance(cell, str | int | float) else ""
         reference = reference.encode(errors="replace").decode().strip()
@@ -448,7 +447,7 @@ def read_header(rows: Iterator[tuple[int, Sequence[str]]], find: Finder, scope: 
         if wanted not in (None, line):
             break
         try:
-            reader = RowReader(find(names), scope.dialect, scope)
+            reader = RowReader(find(names), scope=scope)
         except LedgerError as error:
             below = [] if wanted else list(islice(rows, _MAX_HEADER_ROWS))
             raise _with_header(error, (line, names), below, find) from None

@@ -187,7 +187,7 @@ def read_json_lines(chunks: Iterable[bytes], find: Finder, scope: Scope) -> RowR
             "which jq -c makes of objects and jq -c '.[]' of a list"
         )
         raise LedgerError(message, line=line) from None
-    reader = RowReader(find(header), scope.dialect, scope)
+    reader = RowReader(find(header), scope=scope)
     reader.rows = _object_rows(chain([(line, text)], lines), reader)
     return reader
 

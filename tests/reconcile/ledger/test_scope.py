@@ -6,7 +6,7 @@ import json
 import pytest
 
 from payclient.reconcile.ledger import ABSENT, Dialect, LedgerError, RejectedEntry, open_ledger
-from payclient.reconcile.ledger._left_out import _Group
+from payclient.reconcile.ledger._left_out import _Outside
 from support.misses import check_each
 
 
@@ -104,7 +104,7 @@ def test_many_lines():
     _, ledger = read(f"reference,amount,currency\n{rows}", only_currency="IDR")
     (excluded,) = ledger.excluded
     assert (excluded.rows, excluded.lines[:5], excluded.lines[-2:]) == (500, "2, 4,", " …")
-    group = _Group()
+    group = _Outside()
     for line in range(0, 1000, 2):
         group.add(line, 1)
     assert (group.rows, group.amount, len(group.ranges)) == (500, 500, 201)  # memory does not grow with the rows
