@@ -184,11 +184,11 @@ if TYPE_CHECKING:
 
     def _blocking(
         method: Callable[Concatenate[AsyncClient, _Given], Coroutine[Any, Any, _Result]],
-    ) -> Callable[Concatenate["Client", _Given], _Result]: ...
+    ) -> Callable[[object], Callable[Concatenate["Client", _Given], _Result]]: ...
 
     def _blocking_iterator(
         method: Callable[Concatenate[AsyncClient, _Given], AbstractAsyncContextManager[AsyncIterator[_Result]]],
-    ) -> Callable[Concatenate["Client", _Given], AbstractContextManager[Iterator[_Result]]]: ...
+    ) -> Callable[[object], Callable[Concatenate["Client", _Given], AbstractContextManager[Iterator[_Result]]]]: ...
 
 else:  # jedi reads these: it follows a function and a `Coroutine`, but neither a lambda nor `Concatenate`
 
@@ -200,7 +200,7 @@ else:  # jedi reads these: it follows a function and a `Coroutine`, but neither 
 
             return self._thread.wait(call)
 
-        return wait
+        return lambda _: wait
 
     def _blocking_iterator(method):  # noqa: ANN001, ANN202
         @wraps(method)
@@ -210,7 +210,7 @@ else:  # jedi reads these: it follows a function and a `Coroutine`, but neither 
 
             return _items(self._thread, make)
 
-        return iterate
+        return lambda _: iterate
 
 
 def _items(
@@ -297,11 +297,25 @@ class Client(Shared):
             raise ConfigurationError("pass a client or its options, not both")
         self._client, self._thread = made, LoopThread(made)
 
-    get_transaction: Final = _blocking(AsyncClient.get_transaction)
-    get_transactions: Final = _blocking(AsyncClient.get_transactions)
-    stream_transactions: Final = _blocking_iterator(AsyncClient.stream_transactions)
-    wait_for: Final = _blocking(AsyncClient.wait_for)
-    confirm: Final = _blocking(AsyncClient.confirm)
+    @_blocking(AsyncClient.get_transaction)
+    def get_transaction(self) -> None:
+        """Look up one transaction."""
+
+    @_blocking(AsyncClient.get_transactions)
+    def get_transactions(self) -> None:
+        """Look up a small number of transactions."""
+
+    @_blocking_iterator(AsyncClient.stream_transactions)
+    def stream_transactions(self) -> None:
+        """Look up any number of transactions."""
+
+    @_blocking(AsyncClient.wait_for)
+    def wait_for(self) -> None:
+        """Poll one transaction until its status is one of *until*."""
+
+    @_blocking(AsyncClient.confirm)
+    def confirm(self) -> None:
+        """Check a claim about a transaction."""
 
     def with_options(self, **changes: Unpack[OptionChanges]) -> Self:
         """

@@ -125,6 +125,10 @@ class ShopBlockingClient(Client):
 
     shop = "S-"
 
+    def get_transaction(self, reference: str, *, deadline: float | None = None, fresh: bool = False) -> Transaction:
+        """Look up one of the shop's own."""
+        return super().get_transaction(f"{self.shop}{reference}", deadline=deadline, fresh=fresh)
+
     def with_prefix(self, shop: str) -> Self:
         """Return a view with another prefix."""
         view = self.with_options(deadline=5)
