@@ -247,7 +247,7 @@ class Stream:
                 raise failure or StopAsyncIteration
             self._wakeup.clear()
             since = await self._wait(since)
-        message = "the block of this stream has ended: read inside `async with client.stream_transactions(...)`"
+        message = "the block of this stream has ended: read its outcomes inside the block"
         raise RuntimeError(message)
 
     def close(self, failure: errors.ClientClosedError | None) -> Collection[asyncio.Task[None]]:
