@@ -22,7 +22,7 @@ from payclient.reconcile._codec import as_json, from_json
 from payclient.reconcile._judgement import records as nights
 from payclient.reconcile._judgement.codes import Code, Severity, Status
 from payclient.reconcile._judgement.errors import JournalError, JournalWriteError, PastRunError
-from payclient.reconcile._judgement.findings import BreakState, Bucket, FindingTotal, Origin, ResolvedBy, Row
+from payclient.reconcile._judgement.findings import BreakState, Bucket, FindingTotal, ResolvedBy, Row
 from payclient.reconcile._judgement.sides import Answer, Observation
 from payclient.reconcile._judgement.summary import Compared, OpenFindings
 from payclient.reconcile._judgement.tally import Tally, temporary_database
@@ -56,8 +56,9 @@ class PastRun:
     files: Collection[str]  # their names, as its manifest lists them
     first_observed_at: datetime | None
 
-    def lines(self) -> Iterator[tuple[Row, bytes]]:
-        return report_rows.rows_of(self.folder / report_rows.ROWS)
+    def lines(self) -> Iterator[tuple[dict[str, Any], bytes]]:
+        """Yield its rows as JSON: making a `Row` of each takes longer than reading it."""
+        return ((json.loads(text), text) for text in report_rows.lines_of(self.folder / report_rows.ROWS))
 
     def memory(self) -> Iterator[tuple[str, bytes]]:
         """Yield the lines about references of earlier runs: breaks that it does not have, and what was settled."""
@@ -85,20 +86,22 @@ class PastRun:
         self, is_listed: Callable[[str], bool], on_row: Callable[[nights.ListedRow], bool]
     ) -> Iterator[tuple[str, str, bytes]]:
         for row, text in self.lines():
-            is_missed = row.origin is Origin.LEDGER and on_row(_listed(row))
-            if row.reference is None:
+            reference, side, status, codes = row["reference"], row.get("statement"), row["status"], _codes(row)
+            is_missed = not row["carried_from"] and (side is None or side["is_in_ledger"]) and on_row(_listed(row))
+            if reference is None:
                 continue
-            is_now, settled = is_listed(row.reference), row.other_side and row.other_side.settled
-            is_special = row.bucket in _UNFINISHED or row.was_paid or _has(row, Code.DUPLICATE_REFERENCE)
-            if is_missed or _has(row, Code.LEFT_THE_LEDGER):
-                yield row.reference, _LEFT, text
-            elif is_special or (is_now and settled):
-                yield row.reference, "", text
-            elif is_now and row.state:
-                yield row.reference, _STATE, b"" if row.state == Status.PAID else row.state.encode()
-            elif settled:
-                record = nights.ReferenceRecord(reference=row.reference, settled=settled)
-                yield row.reference, "", report_rows.memory_line(record).encode()
+            is_now, is_settled = is_listed(reference), side is not None and side["is_settled"]
+            state = status["service_meaning"] or status["service"]
+            is_special = row["bucket"] in _UNFINISHED or "was_paid" in row or Code.DUPLICATE_REFERENCE in codes
+            if is_missed or Code.LEFT_THE_LEDGER in codes:
+                yield reference, _LEFT, text
+            elif is_special or (is_now and is_settled):
+                yield reference, "", text
+            elif is_now and state:
+                yield reference, _STATE, b"" if state == Status.PAID else state.encode()
+            elif side is not None and is_settled:
+                record = nights.ReferenceRecord(reference=reference, settled=report_rows.settled_from(side))
+                yield reference, "", report_rows.memory_line(record).encode()
         yield from ((reference, "", text) for reference, text in self.memory())
 
     def _record(
@@ -134,9 +137,10 @@ class PastRun:
 
     def answers(self) -> Iterator[tuple[Sequence[Entry], Observation]]:
         """Yield its answers that a run after it may reuse."""
-        for row, _ in self.lines():
-            if row.bucket is not Bucket.MATCHED or row.carried_from or _has(row, Code.DUPLICATE_REFERENCE):
+        for data, _ in self.lines():
+            if data["bucket"] != Bucket.MATCHED or data["carried_from"] or Code.DUPLICATE_REFERENCE in _codes(data):
                 continue
+            row = report_rows.row_from_json(data)
             at, entries = row.confirmed_at or row.observed_at, _entries(row)
             if row.transaction is not None and at is not None and entries:
                 asked_by = row.reused_from or self.note.run
@@ -151,16 +155,14 @@ class PastRun:
                 raise PastRunError(f"{self.folder} cannot be compared: {message}")
 
 
-def _has(row: Row, code: Code) -> bool:
-    return any(finding.code is code for finding in row.findings)
+def _codes(row: Mapping[str, Any]) -> set[str]:
+    return {finding["code"] for finding in row["findings"]}
 
 
-def _listed(row: Row) -> nights.ListedRow:
-    lines = row.parts or (row.entry,)
-    amount = sum(each.amount for each in lines if isinstance(each.amount, int))
-    at = getattr(lines[0], "created_at", None)
-    created = at.isoformat(sep=" ") if isinstance(at, datetime) else None
-    return row.reference or "", len(lines), amount, created, row.bucket is Bucket.MATCHED
+def _listed(row: Mapping[str, Any]) -> nights.ListedRow:
+    lines = row.get("parts") or (row["ledger"],)
+    amount = sum(each.get("amount") or 0 for each in lines)
+    return row["reference"] or "", len(lines), amount, lines[0].get("created_at"), row["bucket"] == Bucket.MATCHED
 
 
 def _entries(row: Row) -> list[Entry]:
@@ -429,12 +431,11 @@ class RunDiff:
 
     def _compare(self) -> OpenFindings:
         execute, insert = self._database.execute, self._database.executemany
-        insert(_ADD, ((False, row.reference, text) for row, text in self.earlier.lines() if _matters(row)))
+        insert(_ADD, ((False, row["reference"], text) for row, text in self.earlier.lines() if _matters(row)))
         insert(_ADD, ((False, *known) for known in self.earlier.memory()))
         execute("CREATE INDEX by_reference ON rows (reference, is_later)")
-        found = ((row, row.reference, text) for row, text in self.later.lines())
-        later = ((True, *each) for row, *each in found if _matters(row) or self._texts(row.reference, is_later=False))
-        insert(_ADD, later)
+        found = ((row, row["reference"], text) for row, text in self.later.lines())
+        insert(_ADD, ((True, *each) for row, *each in found if _matters(row) or self._texts(each[0], is_later=False)))
         with closing(Tally()) as tally:
             for change in self._changes():
                 tally.add_change(change)
@@ -472,8 +473,9 @@ class RunDiff:
         return bool(found) and found.isdisjoint((Bucket.UNRESOLVED, Bucket.REJECTED))
 
 
-def _matters(row: Row) -> bool:
-    return row.reference is not None and (row.bucket is Bucket.BREAK or _has(row, Code.DUPLICATE_REFERENCE))
+def _matters(row: Mapping[str, Any]) -> bool:
+    is_break = row["bucket"] == Bucket.BREAK or Code.DUPLICATE_REFERENCE in _codes(row)
+    return row["reference"] is not None and is_break
 
 
 def _run_as_json(run: PastRun) -> Mapping[str, Any]:

@@ -4,9 +4,9 @@ import json
 import os
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import IO, Any, Self
 
 from attrs import evolve
@@ -163,9 +163,8 @@ def begin_summary(opening: model.Opening) -> None:
 
 
 def _imported(output: model.Output) -> Callable[[model.Opening], object]:
-    module, _, name = output.begin.partition(".")
     try:
-        begin: Callable[[model.Opening], object] = getattr(import_module(f"payclient.reconcile.report.{module}"), name)
+        begin: Callable[[model.Opening], object] = resolve_name(f"payclient.reconcile.report.{output.begin}")
     except ModuleNotFoundError as error:
         message = (
             f"{output.name} needs {error.name}: pip install 'payclient[{output.extra}]', "

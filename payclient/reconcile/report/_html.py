@@ -14,7 +14,7 @@ from attrs import frozen
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from payclient._shared.escape import escape_unprintable, plural
-from payclient.reconcile import Bucket, Code, Row, Severity, Total, moved_by
+from payclient.reconcile import Bucket, Code, Condition, Row, Severity, Total, moved_by
 from payclient.reconcile.report import wording as words
 from payclient.reconcile.report.integrity import DECISIONS, MANIFEST
 from payclient.reconcile.report.model import OUTPUTS, Kind, Opening, Report, Worst, invoice_of
@@ -32,10 +32,7 @@ FILES = {each.name: each.holds for each in sorted(OUTPUTS, key=attrgetter("posit
 }
 """The other files of a report, and what each is for."""
 
-_ADVICE = {
-    Bucket.UNRESOLVED: "Whether these exist is unknown: a trustworthy answer is missing. The next run asks again.",
-    Bucket.REJECTED: "These lines of the ledger cannot be used. Correct them in the ledger, and run again.",
-}
+_ADVICE = {Bucket.UNRESOLVED: Condition.UNRESOLVED, Bucket.REJECTED: Condition.REJECTED}
 ALLOWED = "A rule allows the difference, or it may still be in time. Each row has the reason."
 
 
@@ -95,7 +92,7 @@ def group_of(worst: Worst, kind: Kind, files: Collection[str]) -> Group:
     rows: Sequence[Row] = worst.rows[kind].kept
     wanted: tuple[str, ...] = (ROWS, "report.xlsx")
     if isinstance(code, Bucket):
-        title, advice = code.capitalize(), _ADVICE[code]
+        title, advice = code.capitalize(), words.ADVICE[_ADVICE[code]]
     elif severity is None:
         title, advice, wanted = code.label, code.advice if code.is_soft else ALLOWED, (ROWS,)
     else:

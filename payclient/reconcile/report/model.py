@@ -646,7 +646,7 @@ class Output:
         name: Of the file.
         position: Among the files that the page lists, from 1. 0 for the page itself.
         holds: Its purpose, on the page.
-        begin: The function that begins it, with its module in this package.
+        begin: The function that begins it, as `module:function` in this package.
         extra: The extra that the module needs.
         needs: `previous` or `statement` for a file that is written only with it.
     """
@@ -662,14 +662,14 @@ class Output:
 HISTORY = "history.jsonl"
 PAYOUTS = "payouts.csv"
 OUTPUTS = (
-    Output("summary.json", 7, "the figures of this page, for programs", "_files.begin_summary"),
-    Output("rows.jsonl", 5, "every row, with both sides in full", "rows.begin_rows"),
-    Output("rows.parquet", 6, "every row as a table, for a database or a notebook", "_parquet.begin", extra="parquet"),
-    Output("breaks.csv", 2, "every break, with both sides", "rows.begin_breaks"),
-    Output("report.xlsx", 1, "a work list with room for owner, resolution and comment", "workbook.begin", extra="xlsx"),
-    Output("report.html", 0, "", "_html.begin", extra="report"),
-    Output(HISTORY, 4, "breaks of earlier runs that are gone, or not known", "rows.begin_history", needs="previous"),
-    Output(PAYOUTS, 3, "the payments of each payout of the statement", "rows.begin_payouts", needs="statement"),
+    Output("summary.json", 7, "the figures of this page, for programs", "_files:begin_summary"),
+    Output("rows.jsonl", 5, "every row, with both sides in full", "rows:begin_rows"),
+    Output("rows.parquet", 6, "every row as a table, for a database or a notebook", "_parquet:begin", extra="parquet"),
+    Output("breaks.csv", 2, "every break, with both sides", "rows:begin_breaks"),
+    Output("report.xlsx", 1, "a work list with room for owner, resolution and comment", "workbook:begin", extra="xlsx"),
+    Output("report.html", 0, "", "_html:begin", extra="report"),
+    Output(HISTORY, 4, "breaks of earlier runs that are gone, or not known", "rows:begin_history", needs="previous"),
+    Output(PAYOUTS, 3, "the payments of each payout of the statement", "rows:begin_payouts", needs="statement"),
 )
 """In the order of replacing the files."""
 

@@ -12,6 +12,7 @@ from payclient.reconcile import BreakState, Bucket, Code, Finding, Row, Severity
 from payclient.reconcile._judgement.findings import as_list
 from payclient.reconcile.folders import RunDiff
 from payclient.reconcile.ledger import Entry
+from payclient.reconcile.report.rows import row_from_json
 from payclient.reconcile.report.wording import moves
 from support.json_schema import problems
 from support.nights import FIRST
@@ -84,7 +85,7 @@ def test_values(nights):
 
 def test_exit_status(nights, run):
     """What is new or changed counts from a severity on; what is not known comes after it, and the rest is 0."""
-    rows = [[row for row, _ in each.lines()] for each in nights]
+    rows = [[row_from_json(data) for data, _ in each.lines()] for each in nights]
     for number, (references, fail_on, status) in enumerate(
         (("16", "LOW", 1), ("16", "MEDIUM", 0), ("2", "MEDIUM", 1), ("56", "MEDIUM", 75), ("4", "INFO", 0))
     ):

@@ -44,7 +44,7 @@ def test_opened(report):
         1,
         None,
     )
-    assert [(row.reference, row.bucket) for row, _ in run.lines()] == [("T1", "open")]
+    assert [(row["reference"], row["bucket"]) for row, _ in run.lines()] == [("T1", "open")]
 
 
 def test_name_of_a_relative_folder(report, monkeypatch):
