@@ -434,8 +434,11 @@ class RunDiff:
         insert(_ADD, ((False, row["reference"], text) for row, text in self.earlier.lines() if _matters(row)))
         insert(_ADD, ((False, *known) for known in self.earlier.memory()))
         execute("CREATE INDEX by_reference ON rows (reference, is_later)")
-        found = ((row, row["reference"], text) for row, text in self.later.lines())
-        insert(_ADD, ((True, *each) for row, *each in found if _matters(row) or self._texts(each[0], is_later=False)))
+        later = ((row, row["reference"], text) for row, text in self.later.lines())
+        insert(
+            _ADD,
+            ((True, name, text) for row, name, text in later if _matters(row) or self._texts(name, is_later=False)),
+        )
         with closing(Tally()) as tally:
             for change in self._changes():
                 tally.add_change(change)
