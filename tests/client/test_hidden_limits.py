@@ -53,7 +53,7 @@ async def answers(pay, until):
     ],
 )
 async def test_hidden_limit(limit, ideal, seed):
-    """All lookups are answered, with at most 1.06 requests per answer, in at most 1.10 times the ideal time."""
+    """All lookups are answered, with at most 1.08 requests per answer, in at most 1.10 times the ideal time."""
     loop, transport = asyncio.get_running_loop(), service(limit, seed)
     random.seed(seed)
     async with client(transport) as pay:
@@ -62,7 +62,7 @@ async def test_hidden_limit(limit, ideal, seed):
     requests = len(transport.sent) / LOOKUPS
     figures = f"seed {seed}: {requests:.3f} requests per answer, {loop.time():.1f} s of {ideal:.1f}"
     assert len(found) == LOOKUPS, figures
-    assert requests <= 1.06, figures
+    assert requests <= 1.08, figures
     assert 0.8 * ideal <= loop.time() <= 1.10 * ideal, figures
 
 

@@ -1,11 +1,11 @@
 """
 How much the service takes, learnt from the results of attempts: a number in flight and a rate.
 
-1.  The rate is unlimited until a request is refused for load. If it was alone in flight, after fewer than ten answers
-    in two seconds, it takes three in a row: the throughput of a quiet time is not a measure. Then a token bucket is
-    filled at a rate that begins a tenth below the good throughput (`w_max`), approaches it, stays near it and grows
-    again: a cubic in time, so a raised limit is found. A cut lowers `w_max` by half of that tenth, so that those who
-    share a limit converge.
+1.  The rate is unlimited until three of the last fifty requests were refused for load. If the last was alone in flight,
+    after fewer than ten answers in two seconds, it takes three in a row: the throughput of a quiet time says little.
+    Then a token bucket is filled at a rate that begins a tenth below the good throughput (`w_max`), approaches it,
+    stays near it and grows again: a cubic in time, so a raised limit is found. A cut lowers `w_max` by half of that
+    tenth, so that clients on one limit converge.
 2.  One cut per congestion event: only a refusal a second and two round trips after the last cut may cut again, and
     only if an attempt was accepted since. An attempt that started before the last cut isn't evidence.
 3.  Each refusal in a row halves the rate, down to one attempt in two seconds. The first acceptance restores it. After
@@ -25,10 +25,11 @@ How much the service takes, learnt from the results of attempts: a number in fli
     be in flight. Nothing else counts: neither latency, because the service has other users, nor cancellation.
 7.  Some services refuse a share of the requests at any rate: one of several nodes does, or other clients use up a
     limit that allows no burst. If the share refused does not fall to less than half although cuts have lowered the
-    rate, the remaining refusals are normal. Then each accepted attempt pays for somewhat more than that, and only a
-    refusal that is not paid for may cut. An awaited lookup has little time: for it, 3 % are normal from the start, and
-    a rate lower by 15 % is enough to decide. For a row or a poll it is 60 %, because most limits are not of this kind.
-8.  Workers that share a key grow more slowly, because each sees only its own refusals.
+    rate, the remaining refusals are normal. Then each accepted attempt pays for twice as many, and only a refusal
+    that is not paid for may cut. An awaited lookup has little time: for it, 3 % are normal from the start, and a rate
+    lower by 15 % is enough to decide. For a row or a poll it is 1 % and 60 %, because most limits are not of this kind.
+8.  Workers that share a key grow more slowly, because each sees only its own refusals. The numbers of rules 1 and 7
+    are for all of them together.
 9.  Half a minute without an attempt resets everything. Pauses that the service asked for are not counted.
 
 Sources: rule 1, CUBIC (RFC 9438), and the adaptive mode of botocore; rule 6, "Site Reliability Engineering", chapter
@@ -38,7 +39,7 @@ Sources: rule 1, CUBIC (RFC 9438), and the adaptive mode of botocore; rule 6, "S
 import math
 from collections import deque
 
-from attrs import define, frozen
+from attrs import frozen
 
 _KEEP = 0.9  # a cut multiplies the rate by it
 _DOUBLING = 8.0  # seconds until a cubic doubles from its flat part
@@ -48,9 +49,10 @@ _BURST = 0.3  # seconds of the rate that may be used at once
 _MIN_CUT_GAP = 1.0  # seconds
 _MIN_RATE = 0.5  # per second, of all workers together: the longest delay after the end of a storm is two seconds
 _WINDOW = 2.0  # the throughput is measured over these seconds
-_ROUND_TRIP, _MIN_ROUND_TRIP = 0.1, 0.001  # seconds. The first is a guess, only for the pace of refusals
+_ROUND_TRIP = 0.1  # seconds. A guess, only for the pace of refusals
 _FORGET = 30.0  # seconds without an attempt that reset everything
 _SMOOTHING = 0.1  # weight of the newest round trip in their mean
+_MAX_ANSWERS = 4000  # within `_WINDOW`
 _RECENT = 50
 _MIN_RECENT = 10
 _REQUESTS_OF_A_CROWD = 1.15  # requests per accepted one
@@ -60,44 +62,17 @@ _REQUESTS_OF_A_STORM = 10
 _KEEP_IN_FLIGHT = 0.8
 _ROUNDED = 0.25  # a bound between two numbers is the higher one from three quarters
 _FAILURES = 2  # failures count as one refusal: some are normal
-_ENOUGH = 3  # refusals that make a share
+_ENOUGH = 3  # refusals, of all workers together. Fewer may be chance
+_AWAITED = 0.85, 20, 0.03  # share of the peak below which a rate has fallen, attempts there, and refusals paid for
+_BULK = 0.4, 50, 0.01
+_MARGIN = 2.0  # normal refusals that each accepted attempt pays for besides
 _KEPT = 0.5  # remaining part of the refused share, after a cut
 _MAX_NORMAL = 0.5
-_MAX_SAVED = 10.0  # refusals
-_EXPECTED = 10.0  # refusals: if fewer than half of them happen, they are no longer normal
+_MANY = 10.0  # refusals that can be saved. If ten were expected and fewer than half happen, they are no longer normal
 _UNLIKELY = 0.02  # a row of refusals less likely than this is not chance
-_SHORT = 0.5  # share of time that the service is open, if an allowance is used up
 _SAME_PERIOD = 1.25  # ratio of two times from opening to opening that are regular
 _LONG = 1.0  # seconds without an acceptance that mean it was closed
 _LONG_ROW = 4  # refusals without a pause. Fewer are chance
-
-
-@frozen
-class _Allowance:
-    """How soon a share of refusals is taken for normal."""
-
-    of_peak: float  # a lower rate has fallen
-    attempts: int
-    paid: float  # refusals that each accepted attempt pays for
-    margin: float  # normal refusals that it pays for
-
-
-_AWAITED = _Allowance(of_peak=0.85, attempts=20, paid=0.03, margin=2.0)
-_BULK = _Allowance(of_peak=0.4, attempts=50, paid=0.0, margin=1.5)
-
-
-@define
-class _Tally:
-    accepted: int = 0
-    refused: int = 0
-
-    @property
-    def attempts(self) -> int:
-        return self.accepted + self.refused
-
-    @property
-    def share(self) -> float:
-        return self.refused / max(_AWAITED.attempts, self.attempts)  # a few attempts are too little evidence
 
 
 @frozen
@@ -120,7 +95,7 @@ class Capacity:
 
     def _forget_all(self) -> None:
         self._slow_start = min(self._slow_start, self._initial)
-        self._idle_since = math.inf  # the last attempt, or the end of a pause
+        self._sent_at = 0.0  # the last attempt, or the end of a pause
         self.round_trip: float = _ROUND_TRIP  # mean seconds from a grant to an accepted response
         self._bound = math.inf  # number in flight. Its time stands below
         self._bound_at = 0.0
@@ -129,7 +104,7 @@ class Capacity:
         self._doubling = _DOUBLING
         self._accepted_since_cut = self._refused_since_cut = 0
         self._peak = 0.0  # the highest good throughput since the tallies began
-        self._near, self._fallen = _Tally(), _Tally()  # attempts at about that rate, and at a lower one
+        self._near, self._fallen = [0, 0], [0, 0]  # accepted and refused at about that rate, and at a lower one
         self._normal = 0.0  # the share that is refused at any rate
         self._saved = 0.0  # refusals that are paid for
         self._in_a_row = 0  # refusals, without an acceptance between them
@@ -137,32 +112,24 @@ class Capacity:
         self._was_paused = False  # since then
         self._period = math.inf  # from the opening before last to the last
         self._opened_at = -math.inf  # when an attempt was accepted after the last long row, or pause
-        self._began_at = math.inf
-        self._accepted_at = -math.inf
-        self.tokens: float = 0.0
-        self.sent_at: float = -math.inf  # the last attempt
-        self._filled_at = 0.0
-        self._answered_at: deque[float] = deque()
+        self._tokens = self._filled_at = 0.0
+        self._answered_at: deque[float] = deque(maxlen=_MAX_ANSWERS)
         self._recent: deque[tuple[Ticket, bool]] = deque(maxlen=_RECENT)  # and whether it was accepted
 
     def share(self, workers: int) -> None:
         """Grow as one of *workers* from now on."""
         self._shared: float = workers**_SHARED
-        self._min_rate = _MIN_RATE / workers
+        self._min_rate, self._workers = _MIN_RATE / workers, workers
 
     def recover(self) -> None:
         """Begin slow start again after an outage: its failures were not evidence of a bound."""
-        self._bound = math.inf
-        self.start_slowly()
-
-    def start_slowly(self) -> None:
-        self._slow_start = 1.0
+        self._bound, self._slow_start = math.inf, 1.0
 
     def pause(self, now: float, until: float) -> None:
         """Begin slow start again after a pause that begins now."""
-        self._idle_since = until
+        self._sent_at = until
         self._closed_at, self._was_paused = min(self._closed_at, now), True
-        self.start_slowly()
+        self._slow_start = 1.0
 
     def limit(self, now: float) -> float:
         return min(self._slow_start, self._max if self._bound == math.inf else self.concurrency(now) + _ROUNDED) // 1
@@ -174,7 +141,7 @@ class Capacity:
     def rate(self, now: float) -> float:
         """Return the attempts per second that may start. Infinite if no limit was met."""
         if self._is_row():
-            base = 1 / self.round_trip if self.w_max == math.inf else self.w_max
+            base = 1 / _ROUND_TRIP if self.w_max == math.inf else self.w_max
             return max(self._min_rate, base * 0.5 ** (self._in_a_row - 1))
         return self._cubic(now)
 
@@ -186,40 +153,35 @@ class Capacity:
 
     def needed(self, now: float, place: int = 0) -> float:
         """Return the seconds to the answer of a caller with *place* others before it, as far as they were measured."""
-        if self._accepted_at == -math.inf:
+        if not self._answered_at:
             return 0.0
         # A row of refusals may end with the next attempt, so its rate does not predict the later ones.
         return self.round_trip + place * max(1 / self._cubic(now), self.round_trip / self.concurrency(now))
 
     def opens_at(self, now: float) -> float:
         """Return when the rate allows the next attempt."""
-        if now > self._idle_since + _FORGET:
+        if now > self._sent_at + _FORGET:
             self._forget_all()
         if self._bound == math.inf and self.w_max == math.inf and self._in_a_row < 2:
             return now  # the limit was not met
         paced_at = now
         if self._bound < math.inf:
-            paced_at = max(now, self.sent_at + self.round_trip / (_PACE * self.concurrency(now)))
+            paced_at = max(now, self._sent_at + self.round_trip / (_PACE * self.concurrency(now)))
         if (rate := self.rate(now)) == math.inf:
             return paced_at
         most = max(1.0, rate * _BURST)
-        self.tokens, self._filled_at = min(most, self.tokens + (now - self._filled_at) * rate), now
-        return paced_at if self.tokens >= 1 - 1e-6 else max(paced_at, now + (1 - self.tokens) / rate)
+        self._tokens, self._filled_at = min(most, self._tokens + (now - self._filled_at) * rate), now
+        return paced_at if self._tokens >= 1 - 1e-6 else max(paced_at, now + (1 - self._tokens) / rate)
 
     def take(self, now: float) -> None:
         """Record that an attempt starts now. Without a rate it costs no token, or it would be a debt later."""
-        self.sent_at = self._idle_since = now
-        self.tokens = self.tokens - 1 if self.tokens > 1 else 0.0
+        self._sent_at = now
+        self._tokens = max(0.0, self._tokens - 1)
 
     def accepted(self, ticket: Ticket, now: float) -> None:
         self._recent.append((ticket, True))
-        mean = self.round_trip + _SMOOTHING * (now - ticket.started_at - self.round_trip)
-        self.round_trip = max(_MIN_ROUND_TRIP, mean)
+        self.round_trip += _SMOOTHING * (now - ticket.started_at - self.round_trip)
         self._answered_at.append(now)
-        self._accepted_at = now
-        self._began_at = min(self._began_at, ticket.started_at)
-        if not len(self._answered_at) % 64:
-            self._forget(now)
         if ticket.started_at < self._cut_at:
             return  # sent before the last cut, so out of date
         self._accepted_since_cut += 1
@@ -235,23 +197,23 @@ class Capacity:
 
     def throttled(self, ticket: Ticket, now: float) -> None:
         self._recent.append((ticket, False))
-        if (self.w_max == math.inf or self._is_late(ticket, now)) and self._is_crowded(ticket, now):
+        is_limited, is_late = self.w_max < math.inf, self._is_late(ticket, now)
+        is_crowded = (is_late or not is_limited) and self._is_crowded(ticket, now)
+        if is_crowded or ticket.started_at < self._cut_at:
             return
-        if self.w_max < math.inf and ticket.started_at >= self._cut_at:
+        if is_limited:
             self._tally(ticket, now, is_refused=True)
         self._note_refusal(ticket, now)
-        if self._slow_start < math.inf and self.w_max < math.inf and (self._is_row() or self._is_late(ticket, now)):
-            self.start_slowly()
+        if self._slow_start < math.inf and is_limited and (is_late or self._is_row()):
+            self._slow_start = 1.0
+        is_quiet = ticket.load == 1 and self._answers(now) < _MIN_RECENT and self._in_a_row < _ENOUGH
+        refused = sum(not is_accepted for _, is_accepted in self._recent)
         may_cut = now >= self._cut_at + max(_MIN_CUT_GAP, 2 * self.round_trip)
-        may_cut &= ticket.started_at >= self._cut_at and (self._accepted_since_cut > 0 or self.w_max == math.inf)
-        self._forget(now)
-        is_quiet = ticket.load == 1 and len(self._answered_at) < _MIN_RECENT and self._in_a_row < _ENOUGH
-        is_quiet &= self.w_max == math.inf
-        if may_cut and not is_quiet:
-            if self.w_max < math.inf and self._saved >= 1 and not self._is_row():
-                self._saved -= 1
-            else:
-                self._cut(now)
+        may_cut &= self._accepted_since_cut > 0 if is_limited else refused * self._workers >= _ENOUGH and not is_quiet
+        if may_cut and is_limited and self._saved >= 1 and not self._is_row():
+            self._saved -= 1
+        elif may_cut:
+            self._cut(now)
 
     def overloaded(self, ticket: Ticket, now: float) -> None:
         """Record that the service, or the network, failed."""
@@ -265,9 +227,9 @@ class Capacity:
             self._is_crowded(ticket, now, evidence=_FAILURES)
         elif requests > _REQUESTS_OF_A_STORM * accepted:
             self._note_refusal(ticket, now)
-            self.start_slowly()
+            self._slow_start = 1.0
         elif ticket.started_at >= self._bound_at:
-            self._limit_to(max(needed, self.limit(now) * _KEEP_IN_FLIGHT), now)
+            self._bound, self._bound_at = max(1.0, needed, self.limit(now) * _KEEP_IN_FLIGHT), now
 
     def _is_crowded(self, ticket: Ticket, now: float, evidence: int = 1) -> bool:
         """Return whether the refusal of *ticket* shows a limit of concurrency, and bound the number in flight then."""
@@ -278,11 +240,8 @@ class Capacity:
         beyond = sum(each.load > most for each, is_accepted in self._recent if not is_accepted)
         if ticket.load <= most or beyond < evidence:
             return False
-        self._limit_to(ticket.load - 1.0, now)
+        self._bound, self._bound_at = max(1.0, ticket.load - 1.0), now
         return True
-
-    def _limit_to(self, in_flight: float, now: float) -> None:
-        self._bound, self._bound_at = max(1.0, in_flight), now
 
     def _is_late(self, ticket: Ticket, now: float) -> bool:
         """Return whether attempts that started before *ticket* would have been answered by now."""
@@ -290,46 +249,45 @@ class Capacity:
 
     def _note_refusal(self, ticket: Ticket, now: float) -> None:
         self._refused_since_cut += 1
-        is_counted = self._is_late(ticket, now) or now > self._accepted_at + 2 * self.round_trip
-        if ticket.started_at >= self._cut_at and is_counted:
+        is_silent = not self._answered_at or now > self._answered_at[-1] + 2 * self.round_trip
+        if ticket.started_at >= self._cut_at and (is_silent or self._is_late(ticket, now)):
             self._in_a_row += 1
             self._closed_at = min(self._closed_at, now)
 
     def _tally(self, ticket: Ticket, now: float, *, is_refused: bool) -> None:
         """Learn the share that is refused at any rate."""
-        allowance = _AWAITED if ticket.is_awaited else _BULK
+        of_peak, enough, paid = _AWAITED if ticket.is_awaited else _BULK
         if not is_refused:
-            paid = allowance.paid + allowance.margin * self._normal / (1 - self._normal)
-            self._saved = min(_MAX_SAVED, self._saved + paid)
+            self._saved = min(_MANY, self._saved + paid / self._workers + _MARGIN * self._normal / (1 - self._normal))
         if self.w_max > self._peak:
             self._begin_tallies()
-        tally = self._fallen if self._cubic(now) < self._peak * allowance.of_peak else self._near
-        tally.refused += is_refused
-        tally.accepted += not is_refused
-        fallen, near = self._fallen, self._near
-        if fallen.attempts >= allowance.attempts and fallen.refused >= _ENOUGH:
-            if _KEPT * near.share <= fallen.share <= _MAX_NORMAL:
-                self._normal, self._saved = max(self._normal, fallen.share), _MAX_SAVED
-            self._begin_tallies()
-        elif near.attempts * self._normal > _EXPECTED and near.share < _KEPT * self._normal:
-            self._normal = near.share
-            self._begin_tallies()
+        tally = self._fallen if self._cubic(now) < self._peak * of_peak else self._near
+        tally[is_refused] += 1
+        near, fallen = (each[True] / max(_AWAITED[1], sum(each)) for each in (self._near, self._fallen))
+        if sum(self._fallen) >= enough and self._fallen[True] >= _ENOUGH:
+            if _KEPT * near <= fallen <= _MAX_NORMAL:
+                self._normal, self._saved = max(self._normal, fallen), _MANY
+        elif sum(self._near) * self._normal > _MANY and near < _KEPT * self._normal:
+            self._normal = near
+        else:
+            return
+        self._begin_tallies()
 
     def _begin_tallies(self) -> None:
-        self._peak, self._near, self._fallen = self.w_max, _Tally(), _Tally()
+        self._peak, self._near, self._fallen = self.w_max, [0, 0], [0, 0]
 
     def _is_row(self) -> bool:
         return self._in_a_row > 1 and self._normal**self._in_a_row < _UNLIKELY
 
     def _cut(self, now: float) -> None:
         self._saved = 0.0
-        throughput = len(self._answered_at) / min(_WINDOW, max(0.5, now - self._began_at))
+        throughput = self._answers(now) / min(_WINDOW, max(0.5, now - next(iter(self._answered_at), now)))
         rate = self._cubic(now)
         if self.w_max < math.inf and self._accepted_since_cut >= self._refused_since_cut:
             throughput = max(throughput, min(rate, self.w_max) * (1 + _KEEP) / 2)
         self.w_max = max(self._min_rate, min(rate, throughput))
         self._doubling = _DOUBLING
-        self._cut_at, self.tokens, self._filled_at = now, 0.0, now
+        self._cut_at, self._tokens, self._filled_at = now, 0.0, now
         self._accepted_since_cut = self._refused_since_cut = 0
 
     def _open(self, now: float, row: int) -> None:
@@ -342,12 +300,11 @@ class Capacity:
         elif self._opened_at > -math.inf:
             before, self._period = self._period, now - self._opened_at
             share = (closed_at - self._opened_at) / self._period
-            if share < _SHORT or 1 / _SAME_PERIOD < self._period / before < _SAME_PERIOD:  # otherwise it was a storm
+            if share < 0.5 or 1 / _SAME_PERIOD < self._period / before < _SAME_PERIOD:  # otherwise it was a storm
                 self.w_max = max(self._min_rate, self.w_max * share)
                 self._doubling = max(_DOUBLING, self._period)
         self._cut_at = self._opened_at = now
-        self.start_slowly()
+        self._slow_start = 1.0
 
-    def _forget(self, now: float) -> None:
-        while self._answered_at and self._answered_at[0] < now - _WINDOW:
-            self._answered_at.popleft()
+    def _answers(self, now: float) -> int:
+        return sum(at >= now - _WINDOW for at in self._answered_at)
