@@ -1,4 +1,4 @@
-"""Real event loops, without virtual time: gaps shorter than the milliseconds in which uvloop counts, over sockets."""
+"""Both event loops over sockets, and in real time gaps shorter than the milliseconds in which uvloop counts."""
 
 import asyncio
 import random
@@ -25,7 +25,7 @@ async def test_short_gaps():
 
 
 @pytest.mark.every_loop
-@pytest.mark.slow
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("transport", ["httpx", "fast"])
 async def test_visitors(transport):
     """Of visitors who come at random, at 90 % of a limit that the service does not tell, nearly all are answered."""

@@ -41,7 +41,8 @@ class Direction:
             self._last = max(self._last, self._network.loop.time() + delay)
             self._network.loop.call_at(self._last, self._arrive)
             return
-        self._deliver(self._parts.popleft())
+        if part := self._parts.popleft():
+            self._deliver(part)
 
 
 class _Socket:
@@ -349,12 +350,16 @@ class Network:
         return self.loop.time() + seconds
 
     def split(self, item):
-        """Return the parts in which a message arrives; a share of the message each, whatever its length."""
+        """
+        Return the parts in which a message arrives: a share of it each, and empty ones too.
+
+        Their number must not depend on the length, because signatures of TLS differ by a byte or two in each run.
+        """
         if self._pieces == 1 or not isinstance(item, bytes):
             return [item]
         shares = sorted(self._chance.random() for _ in range(self._chance.randrange(self._pieces)))
         cuts = [0, *(int(share * len(item)) for share in shares), len(item)]
-        return [item[start:end] for start, end in pairwise(cuts) if end > start]
+        return [item[start:end] for start, end in pairwise(cuts)]
 
     def block(self, seconds):
         """Let nothing through for *seconds*."""

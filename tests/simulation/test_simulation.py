@@ -9,6 +9,7 @@ from attrs import evolve
 from simulation.cells import CELLS, GROUPS, KINDS, Cells
 from simulation.draws import draw
 from simulation.loop import SimulatedLoop, StuckError
+from simulation.network import Network
 from simulation.plan import MUTANTS, NEVER_HEALED, TROUBLES, TUNNELS, Fault, Limit, Plan
 from simulation.shrink import names_of, shrink
 from simulation.world import Result, run
@@ -22,6 +23,19 @@ def test_seeds(first):
     """Whatever a seed comes to, no oracle complains."""
     problems = {seed: run(draw(seed)).problems for seed in range(first, first + EACH)}
     assert problems == dict.fromkeys(problems, ())
+
+
+def test_parts():
+    """A message has as many parts as one that is a byte longer: signatures of TLS are not of one length."""
+
+    def split(size):
+        return [
+            Network(None, random.Random(seed), None, addresses={}, pieces=8).split(bytes(size)) for seed in range(500)
+        ]
+
+    shorter, longer = split(800), split(801)
+    assert list(map(len, shorter)) == list(map(len, longer))
+    assert {b"".join(parts) for parts in shorter} == {bytes(800)}
 
 
 @pytest.mark.parametrize("transport", ["httpx", "fast", "injected"])
