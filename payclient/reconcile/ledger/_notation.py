@@ -164,22 +164,18 @@ def _signs(match: re.Match[str]) -> list[int]:
 
 def _refusal(text: str, dialect: Dialect) -> CellProblem:
     """Return the problem with *text*, and the option that would declare it."""
-    if text.startswith("="):
-        message = "{} is a formula of a spreadsheet: export the values of the column, as whole numbers"
-        return CellProblem(message, quote(text))
     if found := _columns.damage(text):
         return CellProblem("{}: export the column as whole numbers", found)
     if (number := _NUMBER.search(text)) is None:
         empty = Remedy((Way("null", text),), "reads it as an empty cell")
         return CellProblem("{} is not a number", quote(text), remedies=[empty])
-    inside = re.sub(f"[0-9.,'\u2019{_SPACES}]", "", number[0])
     before, behind = text[: number.start()], text[number.end() :]
     if declaring := next(_missing(before, behind, dialect), None):
         return CellProblem("{} is not a number as declared", quote(text), remedies=[declaring])
     if mark := _STRANGE.search(f"{before} {behind}"):
         message = "{}: {} may change the amount: export it in a column by itself"
         return CellProblem(message, quote(text), quote(mark[0]))
-    if not inside and (hidden := _columns.invisible(number[0])) and dialect.thousands != "space":
+    if (hidden := _columns.invisible(number[0])) and dialect.thousands != "space":
         spaces = Remedy((Way("thousands", "space"),), "reads it if it groups thousands")
         return CellProblem("{}", hidden, remedies=[spaces])
     marks = {"decimal": dialect.decimal, "thousands": dialect.thousands}
@@ -322,7 +318,7 @@ class _Seen:
     """The cells of amounts or of times."""
 
     cells: dict[Any, str] = field(factory=dict)
-    """The first of each shape: of its digits, or of its day and the format of its clock."""
+    """The first of each shape: of its digits, or of its day, the marks in it and the format of its clock."""
     rows: int = 0
     """Those with a refused cell."""
     first: str = ""
@@ -353,11 +349,11 @@ class Suggester:
         text, seen = cell.strip(BLANK), self._seen["times"]
         if not text or not seen.is_readable or self._dialect.date_format or len(seen.cells) > _MAX_SHAPES:
             return
-        match, clock = _time_parts(text)
-        if match is None or clock is None or _READ.match(text):  # read as it is, and refused with a declaration
+        parts = _time_parts(text)
+        if parts is None or _READ.match(text):  # read as it is, and refused with a declaration
             seen.is_readable = False
         else:
-            seen.cells.setdefault((match[0], clock), text)
+            seen.cells.setdefault(parts, text)
 
     def refuse(self, cells: Mapping[str, object]) -> None:
         """Count a row with the first refused cell of its amounts and times."""
@@ -384,11 +380,11 @@ class Suggester:
         return found
 
     def _as_times(self, cells: Mapping[Any, str]) -> Readings:
-        clocks = list(dict.fromkeys(clock for _, clock in cells))
-        match, _ = _time_parts(next(iter(cells.values())))
+        clocks = list(dict.fromkeys(clock for *_, clock in cells))
+        (_, marks, _), *_ = cells
         found: Readings = {}
-        for order in (each.format(*match.groups()) for each in _ORDERS if match is not None):
-            times = tuple(_time_format(f"{order}{clock}").read(cell) for (_, clock), cell in cells.items())
+        for order in (each.format(*marks) for each in _ORDERS):
+            times = tuple(_time_format(f"{order}{clock}").read(cell) for (*_, clock), cell in cells.items())
             if None not in times:
                 found.setdefault(times, tuple(Way("date_format", f"{order}{clock}") for clock in clocks))
         return found if len(clocks) <= _MAX_CLOCKS else {}
@@ -460,13 +456,13 @@ def _values(value: object) -> list[Any]:
     return [*cast("Iterable[Any]", value)] if isinstance(value, tuple) else [value]
 
 
-def _time_parts(cell: str) -> tuple[re.Match[str] | None, str | None]:
-    """Return the day with its two marks, and the format of the rest. None if unknown."""
+def _time_parts(cell: str) -> tuple[str, tuple[str, ...], str] | None:
+    """Return the day, its two marks, and the format of the rest. None if unknown."""
     if (match := _DAY.match(cell)) is None:
-        return None, None
+        return None
     mark, rest = cell[match.end() :][:1], cell[match.end() + 1 :]
     clocks = (clock for clock, pattern in _CLOCKS.items() if mark in ("", " ", "T") and pattern.fullmatch(rest))
-    return match, next((f"{mark}{clock}" for clock in clocks), None)
+    return next(((match[0], match.groups(), f"{mark}{clock}") for clock in clocks), None)
 
 
 _ANY = Dialect(minor_units=4)
@@ -501,10 +497,10 @@ def is_time(text: str) -> bool:
 
 @lru_cache(maxsize=_MAX_SHAPES)
 def _is_time(text: str) -> bool:
-    match, clock = _time_parts(text)
-    orders = [f"{order.format(*match.groups())}{clock}" for order in _ORDERS] if match and clock is not None else []
-    if any(_time_format(order).read(text) for order in orders):
-        return True
+    if parts := _time_parts(text):
+        _, marks, clock = parts
+        if any(_time_format(f"{order.format(*marks)}{clock}").read(text) for order in _ORDERS):
+            return True
     with suppress(CellProblem):
         return TimeReader().read_creation(text) is not None
     return False

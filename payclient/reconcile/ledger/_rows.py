@@ -434,33 +434,32 @@ class RowReader:
 
 NO_COLUMNS = Columns({}, (), {}, ())
 """The columns of a ledger without a header."""
+_NO_ROW: tuple[int, Sequence[str]] = (0, ())
 
 
 def read_header(rows: Iterator[tuple[int, Sequence[str]]], find: Finder, scope: Scope) -> RowReader:
     """Return the reader of the rows below the header. Without columns if it is empty."""
     # *rows* are the non-empty rows, with their numbers. No row after the header is taken from them.
     wanted, above = scope.dialect.header_row, 0
-    for line, names in rows:
-        if wanted is not None and line < wanted:
-            above += 1
-            continue
-        if wanted not in (None, line):
-            break
-        try:
-            reader = RowReader(find(names), scope=scope)
-        except LedgerError as error:
-            below = [] if wanted else list(islice(rows, _MAX_HEADER_ROWS))
-            raise _with_header(error, (line, names), below, find) from None
-        if above:
-            rows_are = f"{plural(above, 'row')} above the header (row {line}) {'is' if above == 1 else 'are'}"
-            reader.warnings.append(f"{rows_are} not read")
-        reader.header_row = line
-        return reader
-    else:
-        if not above:
-            return RowReader(NO_COLUMNS, scope=scope)
-    message = f"row {wanted} is empty, so it cannot be the header"
-    raise LedgerError(message, line=wanted or 0, refused=Way("header_row", wanted or 0))
+    line, names = next(rows, _NO_ROW)
+    while line and line < (wanted or 0):
+        above += 1
+        line, names = next(rows, _NO_ROW)
+    if not line and not above:
+        return RowReader(NO_COLUMNS, scope=scope)
+    if wanted not in (None, line):
+        message = f"row {wanted} is empty, so it cannot be the header"
+        raise LedgerError(message, line=wanted or 0, refused=Way("header_row", wanted or 0))
+    try:
+        reader = RowReader(find(names), scope=scope)
+    except LedgerError as error:
+        below = [] if wanted else list(islice(rows, _MAX_HEADER_ROWS))
+        raise _with_header(error, (line, names), below, find) from None
+    if above:
+        rows_are = f"{plural(above, 'row')} above the header (row {line}) {'is' if above == 1 else 'are'}"
+        reader.warnings.append(f"{rows_are} not read")
+    reader.header_row = line
+    return reader
 
 
 def _with_header(

@@ -110,8 +110,8 @@ def test_refused(subtests):
         # Another mark than a currency, and what to do about it.
         ("CR 15000", {}, "--negative debit reads letters for credit and debit"),
         ("D15000", {}, "--negative debit reads letters for credit and debit"),
-        ('="15000"', {}, "is a formula of a spreadsheet: export the values of the column, as whole numbers"),
-        ("=15000", {}, "is a formula of a spreadsheet: export the values of the column, as whole numbers"),
+        ('="15000"', {}, "looks damaged by a spreadsheet: export the column as whole numbers"),
+        ("=15000", {}, "looks damaged by a spreadsheet: export the column as whole numbers"),
         ("15000**", {}, "'**' may change the amount: export it in a column by itself"),
         ("15000 *", {}, "'*' may change the amount: export it in a column by itself"),
         ("#15000", {}, "'#' may change the amount: export it in a column by itself"),
