@@ -161,7 +161,7 @@ class PoolAdapter:
         del request  # a traceback may include the local variables of its frames
         response = await self.connections.exchange(pool, lookup, message)
         connection = response.connection
-        headers = connection.raw_headers if isinstance(connection, Connection) else []
+        headers = connection.parser.raw_headers if isinstance(connection, Connection) else []
         extensions = {"http_version": b"HTTP/1.1", _RESPONSE: response}
         stream = self._library.ByteStream(response.body)
         return SimpleNamespace(status=response.status_code, headers=headers, stream=stream, extensions=extensions)

@@ -122,7 +122,6 @@ class Connection(asyncio.BufferedProtocol):
         """Called with 0: what the socket has, data or its end, that the event loop has not read yet."""
         self._close_reason = "it was closed"
         self._response: asyncio.Future[Response] | None = None
-        self.raw_headers: list[tuple[bytes, bytes]] = []  # the last response's, including repeated ones
 
     # Called by the transport
 
@@ -236,7 +235,6 @@ class Connection(asyncio.BufferedProtocol):
             self._finish(response)
 
     def _finish(self, response: Response) -> None:
-        self.raw_headers = self.parser.raw_headers
         if self._response is not None and not self._response.done():  # done: the waiting lookup was cancelled
             self._response.set_result(response)
         self.is_usable = self.parser.is_reusable

@@ -77,10 +77,8 @@ class KnownHead:
         compiled = re.compile(pattern + _END + b"(?P<body>(?s:.*))")
         return cls(response.status_code, headers, raw_headers, variables, compiled)
 
-    def find(
-        self, data: bytes | memoryview, limit: int
-    ) -> tuple[dict[str, str], list[tuple[bytes, bytes]], bytes] | None:
-        """Return headers and body of *data* if it is one whole response with this head, up to *limit*. Else None."""
+    def find(self, data: bytes | memoryview) -> tuple[dict[str, str], list[tuple[bytes, bytes]], bytes] | None:
+        """Return headers and body of *data* if it is one whole response with this head. Otherwise None."""
         if (match := self.pattern.match(bytes(data))) is None:
             return None
         headers, raw_headers, body = dict(self.headers), list(self.raw_headers), match["body"]
@@ -88,7 +86,7 @@ class KnownHead:
             value = match[group]
             headers[key] = value.decode("latin-1")
             raw_headers[place] = (raw_headers[place][0], value)
-        return (headers, raw_headers, body) if len(body) == int(headers[_LENGTH]) <= limit else None
+        return (headers, raw_headers, body) if len(body) == int(headers[_LENGTH]) else None
 
 
 _LIMIT_OF_WIRE = 2
@@ -143,7 +141,8 @@ class ResponseParser:
         """Parse *data*, and return the response if it is complete."""
         is_first = not self.received
         self.received += len(data)
-        if is_first and (known := self.known_head) is not None and (found := known.find(data, self._limit)) is not None:
+        is_short = is_first and self.received <= self._limit
+        if is_short and (known := self.known_head) is not None and (found := known.find(data)) is not None:
             self._headers, self.raw_headers, body = found
             self._status_code, self._parts = known.status_code, [body]
             self.has_head = self.is_reusable = self._response_is_over = True
