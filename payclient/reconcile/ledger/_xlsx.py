@@ -304,12 +304,10 @@ class _Workbook:
 
     def _read_sheets(self, root: str, relations: Mapping[str, tuple[str, str]]) -> None:
         for each in self.elements(root, "sheet", "workbookPr", "calcPr"):
-            if each.tag.endswith("calcPr"):
-                self.is_stale = each.get("fullCalcOnLoad") in _TRUE
-                continue
-            if each.tag.endswith("workbookPr"):
-                if each.get("date1904") in _TRUE:
-                    self.epoch = datetime(1904, 1, 1)  # noqa: DTZ001  as above
+            if each.get("date1904") in _TRUE:
+                self.epoch = datetime(1904, 1, 1)  # noqa: DTZ001  as above
+            self.is_stale = self.is_stale or each.get("fullCalcOnLoad") in _TRUE
+            if not each.tag.endswith("sheet"):
                 continue
             name, ids = each.attrib["name"], (value for key, value in each.items() if key.endswith("}id"))
             kind, part = relations.get(next(ids, ""), ("", ""))

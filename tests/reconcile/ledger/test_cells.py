@@ -1,11 +1,11 @@
 """One cell of a ledger, text or a value with a type, is read exactly, or refused."""
 
-import io
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from functools import partial
 
-from payclient.reconcile.ledger import FORMULA, Dialect, Entry, RejectedEntry, RowReader, find_columns, open_ledger
+from payclient.reconcile.ledger import FORMULA, Dialect, Entry, RejectedEntry, RowReader, find_columns
+from support.ledgers import opened, read
 from support.misses import check_each
 
 TIME = datetime.fromisoformat("2026-11-21 10:00:05")
@@ -185,16 +185,13 @@ def test_no_reference(subtests):
     """What programs write for nothing is no reference, and is never looked up; a rule allows one that is one."""
     for text in ["N/A", "nan", "None", "NULL", "undefined", "0", "000", "(blank)", "-", "\u2014", "<NA>", "?", "n.a."]:
         with subtests.test(text=text):
-            with open_ledger(io.StringIO(f"reference,amount\n{text},5\n")) as ledger:
-                (rejected,) = ledger
+            (rejected,) = read(f"reference,amount\n{text},5\n")
             assert f"reference: {text!r} stands for an empty cell, and is not a reference; --allow-reference" in (
                 rejected.reason
             )
             dialect = Dialect(allow_references=text)
-            with open_ledger(io.StringIO(f"reference,amount\n{text},5\n"), dialect=dialect) as ledger:
-                assert [entry.reference for entry in ledger] == [text]
-    with open_ledger(io.StringIO("reference,amount\nNA1,5\n0017,5\nnone-of-it,5\n")) as ledger:
-        assert [type(entry) for entry in ledger] == [Entry] * 3
+            assert [entry.reference for entry in read(f"reference,amount\n{text},5\n", dialect=dialect)] == [text]
+    assert [type(entry) for entry in read("reference,amount\nNA1,5\n0017,5\nnone-of-it,5\n")] == [Entry] * 3
 
 
 def test_odd():
@@ -202,7 +199,7 @@ def test_odd():
     cut, whole = (f"12345678901234{{}}{last}" for last in ("000", "007"))
     for reference, year, said in ((cut, 2026, "have only 0 after these"), (cut, 2569, "2026 if it"), (whole, 2026, "")):
         text = "".join(f"{reference.format(number)},5,{year}-11-21 10:00:00\n" for number in range(6))
-        with open_ledger(io.StringIO(f"reference,amount,created_at\n{text}")) as ledger:
+        with opened(f"reference,amount,created_at\n{text}") as ledger:
             list(ledger)
             assert said in "".join(ledger.warnings)
             assert bool(ledger.warnings) is bool(said)

@@ -9,18 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient.reconcile.ledger import Entry, LedgerError, open_ledger
-
-
-def read(text, **options):
-    with open_ledger(io.BytesIO(text.encode()), **options) as ledger:
-        return list(ledger)
+from support.ledgers import opened, read
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_delimiters(delimiter):
     """Comma, semicolon, tab and pipe are recognised from the header, also where all names are in quotes."""
     for text in ("reference|amount\nT1|1\n", '"reference"|"amount"\n"T1"|"1"\n'):
-        with open_ledger(io.StringIO(text.replace("|", delimiter))) as ledger:
+        with opened(text.replace("|", delimiter)) as ledger:
             assert (ledger.delimiter, list(ledger)) == (delimiter, [Entry(line=2, reference="T1", amount=1)])
 
 

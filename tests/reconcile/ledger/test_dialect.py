@@ -11,9 +11,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from payclient.reconcile import dialect_as_json
-from payclient.reconcile.ledger import Dialect, Entry, open_ledger
+from payclient.reconcile.ledger import Dialect, Entry
 from reconcile.ledger.test_money import dialects, written
 from support.chance import examples
+from support.ledgers import read
 
 ROWS = st.lists(
     st.tuples(
@@ -54,9 +55,7 @@ def test_any_table(rows, dialect, delimiter):
         assume(None not in money)
         writer.writerow([reference, *money, empty if created is None else created.strftime(form), status])
     data = file.getvalue().encode(dialect.encoding)
-    with open_ledger(io.BytesIO(data), dialect=dialect, delimiter=delimiter) as ledger:
-        found = list(ledger)
-    assert found == [
+    assert read(data, dialect=dialect, delimiter=delimiter) == [
         Entry(
             line=line,
             reference=reference,
@@ -111,10 +110,9 @@ def test_null():
     r"""A text that is declared to be an empty cell is one, in every column; `\N` is never a value."""
     text = "reference,merchant_reff,amount,fee\nT1,\\N,15000,NULL\n"
     dialect = Dialect(null=["NULL", r"\N"])
-    with open_ledger(io.StringIO(text), dialect=dialect) as ledger:
-        assert list(ledger) == [Entry(line=2, reference="T1", merchant_reff=None, amount=15000, fee=None)]
-    with open_ledger(io.StringIO(text)) as ledger:
-        (row,) = ledger
+    known = Entry(line=2, reference="T1", merchant_reff=None, amount=15000, fee=None)
+    assert read(text, dialect=dialect) == [known]
+    (row,) = read(text)
     assert row.reason == (
         r"merchant_reff: '\N' is an empty cell to databases; --null '\N' reads it as one; "
         "fee: 'NULL' is not a number; --null NULL reads it as an empty cell"

@@ -1,17 +1,10 @@
 """A debit is never read as a receipt: what says the sign is used, named or refused."""
 
-import io
-
 import pytest
 
-from payclient.reconcile.ledger import Dialect, LedgerError, open_ledger
+from payclient.reconcile.ledger import Dialect, LedgerError
 from payclient.reconcile.ledger._columns import SIDES, sign_of
-
-
-def read(text, **options):
-    with open_ledger(io.StringIO(text), **options) as ledger:
-        return list(ledger)
-
+from support.ledgers import read
 
 FORMS = {
     "D/C": ("C", "D"),

@@ -5,7 +5,8 @@ import io
 import pytest
 import xlsxwriter
 
-from payclient.reconcile.ledger import RejectedEntry, open_ledger
+from payclient.reconcile.ledger import RejectedEntry
+from support import ledgers
 from support.workbooks import by_openpyxl
 
 SAME = [
@@ -59,8 +60,7 @@ def read(number, code):
         sheet.write_row(1, 0, ("T1", 15000))
         sheet.write_row(2, 0, ("T2",))
         sheet.write(2, 1, number, book.add_format({"num_format": code}))
-    with open_ledger(io.BytesIO(file.getvalue())) as ledger:
-        _, row = ledger
+    _, row = ledgers.read(file.getvalue())
     return row.reason if isinstance(row, RejectedEntry) else row.amount
 
 
@@ -87,8 +87,7 @@ def test_text():
         book.active["B4"].number_format = "0;-0;0;@"
 
     data = by_openpyxl(("reference", "amount"), ("T1", 5), ("T2", "5"), ("T3", "5"), change=shown)
-    with open_ledger(io.BytesIO(data)) as ledger:
-        reasons = [getattr(row, "reason", "").partition(",")[0] for row in ledger]
+    reasons = [getattr(row, "reason", "").partition(",")[0] for row in ledgers.read(data)]
     assert reasons == [
         "reference: the cell contains 'T1' and shows 'INV-T1'",
         "amount: the cell contains '5' and shows '-5'",

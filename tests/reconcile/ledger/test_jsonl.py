@@ -1,20 +1,20 @@
 """A ledger in JSON Lines is read strictly, lazily and without losing a line."""
 
-import io
 import json
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.reconcile.ledger import Dialect, Entry, LedgerError, RejectedEntry, open_ledger
+from payclient.reconcile.ledger import Dialect, Entry, LedgerError, RejectedEntry
+from support import ledgers
+from support.ledgers import opened
 
 FIRST = '{"reference": "T0", "amount": 1, "status": "Paid"}'
 
 
-def read(text, **options):
-    with open_ledger(io.BytesIO(text.encode()), format="jsonl", **options) as ledger:
-        return list(ledger)
+read = partial(ledgers.read, format="jsonl")
 
 
 def after_first(line):
@@ -41,16 +41,15 @@ def test_line_numbers():
 def test_encoding():
     """A declared encoding is read; without one, bytes that are not UTF-8 are refused with the offset and the remedy."""
     data = '{"reference": "T1", "status": "Payé"}'.encode("cp1252")
-    with open_ledger(io.BytesIO(data), dialect=Dialect(encoding="cp1252")) as ledger:
-        assert [row.status for row in ledger] == ["Payé"]
+    assert [row.status for row in read(data, dialect=Dialect(encoding="cp1252"))] == ["Payé"]
     with pytest.raises(LedgerError, match=r"offset 34 .*--encoding cp1252"):
-        open_ledger(io.BytesIO(data))
+        opened(data)
 
 
 def test_columns_chosen():
     """A chosen key is used, and another key for its field is ignored without a warning."""
     text = '{"id": "T1", "note": 1}\n{"id": "T2", "reference": "X"}'
-    with open_ledger(io.StringIO(text), columns={"reference": "id"}) as ledger:
+    with opened(text, columns={"reference": "id"}) as ledger:
         assert [row.reference for row in ledger] == ["T1", "T2"]
         assert ledger.columns.ignored == ("note",)
 
@@ -103,7 +102,7 @@ def test_first_line(subtests):
 def test_unknown_keys():
     """Unknown keys are named as columns that are not used are, those after the first row as well."""
     text = '{"reference": "A", "x": 1}\n{"reference": "B", "y": 1}\n{"reference": "C", "z": 1, "created_at": null}\n'
-    with open_ledger(io.StringIO(text)) as ledger:
+    with opened(text) as ledger:
         assert [row.reference for row in ledger] == ["A", "B", "C"]
         assert [each.name for each in ledger.unused] == ["x", "y", "z"]
 

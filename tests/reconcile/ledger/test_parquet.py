@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.reconcile.ledger import Entry, LedgerError, RejectedEntry, open_ledger
+from payclient.reconcile.ledger import Entry, LedgerError, RejectedEntry
+from support.ledgers import opened, read
 
 TIME = datetime.fromisoformat("2026-11-21 10:00:05")
 
@@ -22,14 +23,9 @@ def written(columns, **options):
     return file.getvalue()
 
 
-def read(columns, **options):
-    with open_ledger(io.BytesIO(written(columns)), **options) as ledger:
-        return list(ledger)
-
-
 def one(**columns):
     """Return what becomes of a row with these one-value columns."""
-    (row,) = read({"reference": ["T1"]} | columns)
+    (row,) = read(written({"reference": ["T1"]} | columns))
     return row
 
 
@@ -67,13 +63,13 @@ def test_texts(kind):
 
 def test_names():
     """A column is found even if its name has dots, and parts of the name are not found."""
-    assert read({"ref.": ["T1"], "ref2": ["x"]})[0].reference == "T1"
+    assert read(written({"ref.": ["T1"], "ref2": ["x"]}))[0].reference == "T1"
 
 
 @pytest.mark.parametrize("values", [([], ["re_1"]), ({"status": "paid"}, {"status": "lost"}), (False, True)], ids=str)
 def test_unused(values):
     """A column of any type that nothing uses is named with its words: lists and structures, too."""
-    with open_ledger(io.BytesIO(written({"reference": ["T1", "T2"], "x": list(values)}))) as ledger:
+    with opened(written({"reference": ["T1", "T2"], "x": list(values)})) as ledger:
         assert len(list(ledger)) == 2
         assert [(each.name, dict(each.words)) for each in ledger.unused] == [("x", dict.fromkeys(map(str, values), 1))]
 
@@ -104,14 +100,13 @@ def test_rejected(subtests):
 def test_rows_around_one_that_cannot_be_read():
     """A value that Python cannot hold costs its own row only."""
     references = pa.array([b"T0", b"T\xff", b"T9"]).view(pa.string())
-    assert [row.reference for row in read({"reference": references})] == ["T0", None, "T9"]
+    assert [row.reference for row in read(written({"reference": references}))] == ["T0", None, "T9"]
 
 
 def test_groups_of_rows():
     """Rows go on counting from group to group and from batch to batch."""
     data = written({"reference": [f"T{n}" for n in range(10_000)]}, row_group_size=6_000)
-    with open_ledger(io.BytesIO(data)) as ledger:
-        assert [(row.line, row.reference) for row in ledger] == [(n + 1, f"T{n}") for n in range(10_000)]
+    assert [(row.line, row.reference) for row in read(data)] == [(n + 1, f"T{n}") for n in range(10_000)]
 
 
 GOOD = written({"reference": ["T1", "T2"], "amount": [1, 2], "expdate": [TIME, None]})
@@ -121,11 +116,11 @@ GOOD = written({"reference": ["T1", "T2"], "amount": [1, 2], "expdate": [TIME, N
 def test_cut(length):
     """A file that was cut is refused."""
     with pytest.raises(LedgerError, match="the Parquet file is damaged"):
-        open_ledger(io.BytesIO(GOOD[:length]), format="parquet")
+        opened(GOOD[:length], format="parquet")
 
 
 @given(st.integers(5, len(GOOD)), st.binary(max_size=4), st.integers(0, 4))
 def test_any_bytes(place, data, lost):
     """A file with any damage gives entries or a `LedgerError`."""
-    with suppress(LedgerError), open_ledger(io.BytesIO(GOOD[:place] + data + GOOD[place + lost :])) as ledger:
-        list(ledger)
+    with suppress(LedgerError):
+        read(GOOD[:place] + data + GOOD[place + lost :])

@@ -3,14 +3,47 @@
 import io
 import json
 
+import attrs
 import pytest
 
 from payclient.reconcile import Kinds, Lines, Rules, StatementRules, reconcile
 from payclient.reconcile.ledger import Dialect, Entry, LedgerError, RejectedEntry, open_ledger
+from support.ledgers import opened
 from support.workbooks import by_openpyxl
 
 DEBITS = Dialect(debit_columns={"amount": "debit"})
 NOTATIONS = {"leading": "-75000", "trailing": "75000-", "parentheses": "(75000)", "debit": "75000 DB"}
+
+
+COLUMNS = "reference,credit,debit\nT1,15,\nT2,,7\nT3,15,0\nT4,1,2\nT5,,\nT6,,x\n"
+
+
+def test_debits():
+    """A debit counts as below zero; a row with both, neither, or a debit that cannot be read is rejected."""
+    with opened(COLUMNS, columns={"amount": "credit"}, dialect=DEBITS) as ledger:
+        rows = list(ledger)
+    assert ledger.columns.ignored == ()
+    assert [row.amount for row in rows[:3]] == [15, -7, 15]
+    assert [row.reason.partition(";")[0] for row in rows[3:]] == [
+        "amount: there is an amount here and in 'debit' too",
+        "amount: the cell is empty",
+        "amount: 'x' is not a number",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("debits", "message"),
+    [
+        ({"amount": "soll"}, "no column is called 'soll', which was chosen for the debits of amount"),
+        ({"status": "debit"}, "debit_columns must be a table with a column for amount, fee, amount_received"),
+        ("amount", "debit_columns must be a table with a column for amount, fee, amount_received"),
+        (["amount"], "debit_columns must be a table with a column for amount, fee, amount_received"),
+    ],
+)
+def test_unusable_debits(debits, message):
+    """A column of debits that is not there, or for a field that is not money, is refused."""
+    with pytest.raises(ValueError, match=message):
+        opened(COLUMNS, columns={"amount": "credit"}, dialect=Dialect(debit_columns=debits))
 
 
 def amounts(ledger, **options):
@@ -57,7 +90,7 @@ def test_not_agreed():
     )
     (reason,) = amounts(io.StringIO(f"{header}T1,,-5\n"), **options)
     assert reason == "amount: -5 is below zero by its own sign, but not by the column 'debit'"
-    words = {"columns": {"amount": "credit"}, "dialect": Dialect(debit_columns={"amount": "debit"}, negative="debit")}
+    words = {"columns": {"amount": "credit"}, "dialect": attrs.evolve(DEBITS, negative="debit")}
     (reason,) = amounts(io.StringIO(f"{header}T1,5 CR,\n"), **words)
     assert reason == "amount: 5 is above zero by its own sign, but not by the column 'debit'"
 

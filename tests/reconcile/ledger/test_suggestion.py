@@ -1,6 +1,5 @@
 """What would read a ledger is suggested only if every cell agrees, and two ways are called ambiguous."""
 
-import io
 import random
 from datetime import datetime
 
@@ -8,18 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.reconcile.ledger import Dialect, open_ledger
+from payclient.reconcile.ledger import Dialect
 from payclient.reconcile.ledger._dialect import TimeFormat, TimeReader
 from payclient.reconcile.ledger._notation import Suggester, _read_all, candidates
 from reconcile.ledger.test_money import MARKS
 from support.chance import examples
+from support.ledgers import opened
 
 
 def suggested(*cells, column="amount", **declared):
     """Return the suggestions for a ledger with one column of *cells*."""
     rows = [f'T{place},"{cell}"' for place, cell in enumerate(cells)]
     text = "\n".join([f"reference,{column}", *rows])
-    with open_ledger(io.StringIO(text), dialect=Dialect(**declared)) as ledger:
+    with opened(text, dialect=Dialect(**declared)) as ledger:
         list(ledger)
         return [str(each) for each in ledger.suggestions]
 
@@ -151,7 +151,7 @@ def test_typed_cell():
     """A refused cell that is not text is not one that a notation would read, so there is no suggestion."""
     lines = '{"reference": "T1", "amount": "1.250.000"}\n{"reference": "T2", "amount": 1.5}\n'
     for text, count in ((lines, 0), (lines.replace("1.5", "15"), 1)):
-        with open_ledger(io.StringIO(text)) as ledger:
+        with opened(text) as ledger:
             list(ledger)
             assert len(ledger.suggestions) == count
 
@@ -165,7 +165,7 @@ def test_name_of_the_column():
     """A cell with the name of its column, part of a repeated header, is counted in no suggestion and stops none."""
     text = '{{"reference": "T1", "amount": "{}"}}\n{{"reference": "T2", "amount": "amount"}}\n'
     for amount, count in (("\u22125", 0), ("1.250.000", 1)):
-        with open_ledger(io.StringIO(text.format(amount))) as ledger:
+        with opened(text.format(amount)) as ledger:
             list(ledger)
             assert [each.rows for each in ledger.suggestions] == [1] * count
 

@@ -1,12 +1,12 @@
 """A totals row is recognised in any format, rejected, and kept out of the ledger's total."""
 
-import io
 import json
 
 import pytest
 
-from payclient.reconcile.ledger import Dialect, LedgerError, RejectedEntry, open_ledger
+from payclient.reconcile.ledger import Dialect, LedgerError, RejectedEntry
 from payclient.reconcile.ledger._left_out import is_totals_text
+from support import ledgers
 
 HEADER = ("reference", "customer", "amount")
 ROWS = [("T1", "Ana", 700_000), ("T2", "Budi", 641_999)]
@@ -17,10 +17,7 @@ def read(*rows):
     rows = [*ROWS, *rows]
     lines = [",".join("" if cell is None else f'"{cell}"' for cell in row) for row in (HEADER, *rows)]
     text = "\n".join(json.dumps(dict(zip(HEADER, row, strict=True))) for row in rows)
-    with open_ledger(io.BytesIO("\n".join(lines).encode())) as ledger:
-        from_csv = list(ledger)[-1]
-    with open_ledger(io.BytesIO(text.encode())) as ledger:
-        from_json = list(ledger)[-1]
+    from_csv, from_json = (ledgers.read(each)[-1] for each in ("\n".join(lines), text))
     assert (type(from_csv), from_csv.amount) == (type(from_json), from_json.amount)
     return from_csv
 
@@ -80,16 +77,12 @@ def test_subtotals():
 
 def test_ledger_of_words():
     """Where references are words, one whose amount is the sum of those above is a reference."""
-    text = "reference,amount\nEins,1\nT2,2\nSaldo,3\n"
-    with open_ledger(io.BytesIO(text.encode())) as ledger:
-        assert [row.amount for row in ledger] == [1, 2, 3]
+    assert [row.amount for row in ledgers.read("reference,amount\nEins,1\nT2,2\nSaldo,3\n")] == [1, 2, 3]
 
 
 def test_one_row_is_no_sum():
     """A row that repeats the amount of the only row above is not a totals row."""
-    text = "reference,amount\nT1,5\n,5\n"
-    with open_ledger(io.BytesIO(text.encode())) as ledger:
-        assert [row.amount for row in ledger] == [5, 5]
+    assert [row.amount for row in ledgers.read("reference,amount\nT1,5\n,5\n")] == [5, 5]
 
 
 def test_other_text(subtests):
@@ -106,10 +99,7 @@ def test_groups():
     """Headings of groups with their number of rows aren't payments; left out, their rows must add up to them."""
 
     def read(amount, **declared):
-        with open_ledger(
-            io.StringIO(f"reference,amount\n{GROUPS.format(amount)}"), dialect=Dialect(**declared)
-        ) as rows:
-            return list(rows)
+        return ledgers.read(f"reference,amount\n{GROUPS.format(amount)}", dialect=Dialect(**declared))
 
     rejected = [row for row in read(50) if isinstance(row, RejectedEntry)]
     assert [row.reference for row in rejected] == ["BCA (2)", "BRI (1)"]

@@ -9,21 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.reconcile.ledger import Dialect, LedgerError, open_ledger
+from payclient.reconcile.ledger import Dialect, LedgerError
 from payclient.reconcile.ledger._notation import is_time, may_be_money
 from payclient.reconcile.report.wording import in_words
 from reconcile.ledger.test_suggestion import _cell
 from support.chance import examples
-
-
-def read(text, **options):
-    with open_ledger(text if not isinstance(text, str) else io.StringIO(text), **options) as ledger:
-        return list(ledger)
+from support.ledgers import opened, read
 
 
 def named(text, **options):
     """Return the sentences about the columns that are not used."""
-    with open_ledger(text if not isinstance(text, str) else io.StringIO(text), **options) as ledger:
+    with opened(text, **options) as ledger:
         list(ledger)
         return [*map(in_words, ledger.unused)]
 
@@ -104,7 +100,7 @@ def test_formats():
         assert named("\n".join(lines), format="jsonl") == [f"x: {said}"]
     file = io.BytesIO()
     pq.write_table(pa.table({"reference": ["T1", "T2"], "amount": [5, 5], "x": [9000, None], "y": ["a", "b"]}), file)
-    assert named(io.BytesIO(file.getvalue())) == ["x 9,000", "y: a 1, b 1"]
+    assert named(file.getvalue()) == ["x 9,000", "y: a 1, b 1"]
 
 
 def test_many_cells():
@@ -120,7 +116,7 @@ def test_many_cells():
 def test_ignored():
     """A column that is ignored by name keeps its words and counts; one of debits is in use."""
     text = "reference,Type,amount,Debit\nT1,charge,5,\nT2,refund,,5\n"
-    with open_ledger(io.StringIO(text), ignore=["Type"], dialect=Dialect(debit_columns={"amount": "Debit"})) as ledger:
+    with opened(text, ignore=["Type"], dialect=Dialect(debit_columns={"amount": "Debit"})) as ledger:
         list(ledger)
         assert ([*map(in_words, ledger.ignored)], ledger.unused) == (["Type: charge 1, refund 1"], ())
 
@@ -210,10 +206,9 @@ def test_mistakes():
 def test_ignored_by_name():
     """A column that is ignored by name is left out although it is recognised, and a chosen one is not."""
     text = "reference,status,amount\nT1,Paid,5\n"
-    with open_ledger(io.StringIO(text), ignore=["amount"]) as ledger:
+    with opened(text, ignore=["amount"]) as ledger:
         assert (dict(ledger.columns.used), len(list(ledger))) == ({"reference": "reference", "status": "status"}, 1)
-    with open_ledger(io.StringIO(text), ignore=["amount"], columns={"amount": "amount"}) as ledger:
-        assert [row.amount for row in ledger] == [5]
+    assert [row.amount for row in read(text, ignore=["amount"], columns={"amount": "amount"})] == [5]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import re
 import zipfile
 from contextlib import suppress
 from datetime import date, datetime
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -13,20 +14,15 @@ from hypothesis import strategies as st
 from openpyxl.chart import BarChart
 from openpyxl.styles import Font
 
-from payclient.reconcile.ledger import Entry, LedgerError, RejectedEntry, open_ledger
+from payclient.reconcile.ledger import Entry, LedgerError, RejectedEntry
+from support import ledgers
 from support.workbooks import by_openpyxl, by_xlsxwriter, changed, with_rows
 
 TIME = datetime.fromisoformat("2026-11-21 10:00:05")
 HEADER = ("reference", "amount", "expdate")
 
 
-def opened(data, **options):
-    return open_ledger(io.BytesIO(data), format="xlsx", **options)
-
-
-def read(data, **options):
-    with opened(data, **options) as ledger:
-        return list(ledger)
+opened, read = (partial(each, format="xlsx") for each in (ledgers.opened, ledgers.read))
 
 
 @pytest.mark.parametrize(
