@@ -5,7 +5,7 @@ from itertools import count
 
 import uvloop
 
-from support.virtual_time import GRACE
+from support.virtual_time import GRACE, is_dialing
 
 _IDLE_ROUNDS = 3
 """Rounds in which nobody asked for another one; uvloop does not tell what it schedules for itself."""
@@ -92,8 +92,8 @@ class VirtualTimeUvloop(uvloop.Loop):
             super().call_soon(self._watch)
         elif self.in_threads or not self._timers:
             self._is_watching = False  # until something is scheduled
-        elif self._has_sockets and not self._has_slept:
-            self._has_slept = True
+        elif is_dialing() or (self._has_sockets and not self._has_slept):
+            self._has_slept = not is_dialing()
             super().call_later(GRACE, self._watch)
         else:
             self._now = max(self._now, self._timers[0][0])
