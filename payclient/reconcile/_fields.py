@@ -2,7 +2,7 @@
 The fields of a ledger: the kind of their cells, and how the compared ones are compared.
 
 A new compared field is a row of `COMPARED_FIELDS`, an attribute of `Entry` and of `Transaction`, its other names in
-`words.toml`, and a code if no code is about it yet.
+`words.toml`, and for a text a code with the pattern `WORDS`.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,6 @@ class Field:
         also: Other fields of `Transaction` that may have the ledger's word, besides the one of the same name.
         spelling: A pattern of the characters that make no difference in its text, apart from case and width, and the
             text that stands for them.
-        code: The finding if its texts differ. Empty for a field with its own comparison.
         is_exact: Whether another spelling is a finding too, of medium severity.
     """
 
@@ -44,7 +43,6 @@ class Field:
     cell: Cell
     also: tuple[str, ...] = field(kw_only=True, default=())
     spelling: tuple[str, str] | None = field(kw_only=True, default=None)
-    code: str = field(kw_only=True, default="")
     is_exact: bool = field(kw_only=True, default=False)
 
     @property
@@ -64,14 +62,13 @@ class Field:
 _AS_WORDS = r"[-_\s]+", " "
 
 COMPARED_FIELDS = (
-    # Dashes may distinguish invoices.
-    Field("merchant_reff", Cell.CODE, spelling=(r"\s+", " "), code="merchant_reff_differs", is_exact=True),
+    Field("merchant_reff", Cell.CODE, spelling=(r"\s+", " "), is_exact=True),  # dashes may distinguish invoices
     Field("amount", Cell.MONEY),
     Field("fee", Cell.MONEY),
     Field("amount_received", Cell.MONEY),
     Field("status", Cell.WORD, spelling=_AS_WORDS),
-    Field("payment_method", Cell.WORD, also=("payment_name",), spelling=_AS_WORDS, code="method_differs"),
-    Field("payment_code", Cell.CODE, spelling=(r"[-\s]+", ""), code="payment_code_differs"),
+    Field("payment_method", Cell.WORD, also=("payment_name",), spelling=_AS_WORDS),
+    Field("payment_code", Cell.CODE, spelling=(r"[-\s]+", "")),
     Field("expdate", Cell.TIME),
 )
 """In the order of every report."""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from payclient.reconcile import Bucket, Code, Finding, Row
 from payclient.reconcile._judgement.causes import causes
+from payclient.reconcile._judgement.codes import OF_TEXTS
 from payclient.reconcile.ledger import COMPARED, Entry
 
 _ROOT = Path(__file__).parents[2]
@@ -39,8 +40,7 @@ def test_total():
 
 
 def test_used():
-    """Each code is found by a rule of the judgement, or by the table of fields, and by a test of it."""
+    """Each code is found by a rule of the judgement, or is about a text, and by a test of it."""
     judging = (f"payclient/reconcile/_judgement/{name}.py" for name in ("compare", "judge", "records"))
-    found = _named_in("payclient/reconcile/_fields.py", *judging)
-    assert set(Code) - found == set()
+    assert set(Code) - _named_in(*judging) - {*OF_TEXTS.values()} == set()
     assert set(Code) - _named_in("tests/reconcile/*.py") == set()

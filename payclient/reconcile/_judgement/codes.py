@@ -406,3 +406,7 @@ class Code(Described):
         "Answered in another form than documented",
         "The values could be read exactly and were compared as usual.",
     )
+
+
+OF_TEXTS = {code.fields[0]: code for code in Code if code.pattern is PatternKind.WORDS}
+"""The codes of fields whose texts differ."""

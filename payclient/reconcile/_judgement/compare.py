@@ -12,7 +12,7 @@ from payclient._shared.escape import escape_unprintable, quote
 from payclient.protocol import Transaction, missing_amount, text_stated
 from payclient.reconcile._fields import COMPARED_FIELDS, Field
 from payclient.reconcile._judgement import rule_values as values
-from payclient.reconcile._judgement.codes import CLOSED, Assumed, Code, Severity, Status, folded, states_none
+from payclient.reconcile._judgement.codes import CLOSED, OF_TEXTS, Assumed, Code, Severity, Status, folded, states_none
 from payclient.reconcile._judgement.findings import Finding, Side, in_order
 from payclient.reconcile._judgement.rules import STRICT, FeeSchedule, Rules
 from payclient.reconcile._judgement.sides import Payout, Settled, StatementSide, StatementTotals, stated_sum
@@ -144,7 +144,7 @@ def _identity(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[
             yield from _text(compared, rules, ours, *(getattr(transaction, name) for name in compared.at_service))
 
 
-_TEXTS = tuple(each for each in COMPARED_FIELDS if each.code)
+_TEXTS = tuple(each for each in COMPARED_FIELDS if each.is_text and each.name != "status")
 _texts_of = attrgetter(*(each.name for each in _TEXTS))
 _texts_at_service = attrgetter(*(each.at_service[0] for each in _TEXTS))
 
@@ -156,11 +156,10 @@ def _text(field: Field, rules: Rules, cell: str | None, *said: str | None) -> It
             yield _not_compared(field.name, theirs)
         return
     same = rules.fold(ours, field.name) in [folded(text_stated(each) or "", field.name) for each in said]
-    code = Code[field.code.upper()]
     if not same:
-        yield _differs(code, field.name, ours, theirs)
+        yield _differs(OF_TEXTS[field.name], field.name, ours, theirs)
     elif field.is_exact and ours != theirs:
-        found = _differs(code, field.name, ours, theirs, ": only letter case or spacing differs")
+        found = _differs(OF_TEXTS[field.name], field.name, ours, theirs, ": only letter case or spacing differs")
         yield evolve(found, severity=Severity.MEDIUM)
 
 
