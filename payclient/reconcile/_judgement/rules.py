@@ -434,7 +434,7 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
     Return *rules* in plain values, in the shape of a rules file. `rules_from_json` makes them again.
 
     Note:
-        The lists, `ledger`, and what concerns several rows, are left out if they are empty.
+        Most rules are left out if they are not set.
     """
     plain = asdict(rules, filter=_is_said, value_serializer=_plain)
     return plain if rules.ignore_columns else {name: each for name, each in plain.items() if name != "ignore_columns"}
@@ -444,10 +444,15 @@ def dialect_as_json(dialect: Dialect) -> dict[str, Any]:
     return asdict(dialect, filter=lambda each, value: value != each.default, value_serializer=_plain)
 
 
+# A newer rule is not among these, so that the rules of an older journal and report are still the same without it.
+_ALWAYS_SAID = (
+    *("time_zone", "grace", "assume_status", "columns", "ignore_columns", "tolerances", "statuses", "fees", "accepted"),
+    *("settles_within", "of_one_reference", "flat", "percent", "minimum", "rounding", "changed_by"),
+)
+
+
 def _is_said(attribute: Attribute[Any], value: object) -> bool:
-    is_optional = value is False or value in (None, (), _FINAL) or has(type(value)) or attribute.name == "methods"
-    is_nothing = value == attribute.default and is_optional
-    return attribute.init and (not is_nothing or attribute.name in ("time_zone", "ignore_columns", "accepted"))
+    return attribute.init and (value != attribute.default or attribute.name in _ALWAYS_SAID)
 
 
 _PLAIN: tuple[tuple[type | UnionType, Callable[[Any], object]], ...] = (
