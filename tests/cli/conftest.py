@@ -5,7 +5,6 @@ import os
 import shlex
 import shutil
 import signal
-from contextlib import asynccontextmanager
 
 import pytest
 from attrs import frozen
@@ -13,8 +12,8 @@ from attrs import frozen
 from payclient._shared.options import OPTIONS
 from payclient.cli._app import run
 from payclient.cli._process import Streams
-from payclient.testing import FakeService, serve
-from support.in_thread import InThread
+from payclient.testing import FakeService
+from support.in_thread import ServedInThread
 
 
 @frozen
@@ -80,27 +79,10 @@ def service():
     return fake
 
 
-class Server(InThread):
-    """A server for whatever service is the current one: to start one per test would take longer than the tests."""
-
-    service = None
-    url = ""
-    on_request = staticmethod(lambda: None)
-
-    @asynccontextmanager
-    async def served(self):
-        async with serve(self) as self.url:
-            yield
-
-    async def __call__(self, scope, receive, send):
-        self.on_request()
-        await self.service(scope, receive, send)
-
-
 @pytest.fixture(scope="session")
 def server():
-    """Run one server for all tests, on a loopback port, in another thread."""
-    with Server() as running:
+    """Run one server for all tests, on a loopback port, in another thread: to start one takes longer than a test."""
+    with ServedInThread() as running:
         yield running
 
 
@@ -109,7 +91,7 @@ def base_url(server, service):
     """Serve the service of this test."""
     server.service = service
     yield server.url
-    server.on_request = Server.on_request
+    server.on_request = lambda: None
 
 
 @pytest.fixture
@@ -157,7 +139,7 @@ def interrupt(server):
 
     def interrupt(number):
         def send():
-            server.on_request = Server.on_request
+            server.on_request = lambda: None
             os.kill(os.getpid(), number)
 
         server.on_request = send

@@ -3,39 +3,25 @@
 import asyncio
 import random
 from collections import Counter
-from functools import partial
 
 import pytest
 
 from payclient import OutageError, ServiceError
-from support.fakes import ScriptedTransport, answer, client, document, now
+from support.fakes import answer, client
+from support.goodput import Service
+from support.limits import bucket
 from support.outages import crowd
 
 pytestmark = pytest.mark.virtual_time
 
 
-class Bucket:
-    """A limit of a rate without a burst, for all who share it: beyond it, *status* comes after so many seconds."""
-
-    def __init__(self, rate, status, *, sooner):
-        self.gap, self.status, self.seconds = 1 / rate, status, 0.01 if sooner else 0.2
-        self.opens_at, self.sent, self.answered = 0.0, [], 0
-
-    def transport(self):
-        return ScriptedTransport(default=lambda reference: partial(self._answer, reference))
-
-    async def _answer(self, reference):
-        self.sent.append(now())
-        if now() < self.opens_at:
-            await asyncio.sleep(self.seconds)
-            return answer(b'{"success": false, "message": "Server error"}', self.status)
-        self.opens_at = now() + self.gap
-        await asyncio.sleep(0.15)
-        self.answered += 1
-        return answer(document(reference))
+def limited(status, *, sooner):
+    """A service with a limit of 20 a second without a burst, for all who share it: beyond it, *status* comes."""
+    refusal = answer(b'{"success": false, "message": "Server error"}', status)
+    return Service(bucket(20, 1), lambda: 0.15, lambda _: refusal, refused_in=0.01 if sooner else 0.2)
 
 
-async def told(bucket, *, clients, rate, seconds=60.0):
+async def told(service, *, clients, rate, seconds=60.0):
     """Return how many visitors were told what, and what each attempt came to."""
     ends, attempts = Counter(), Counter()
 
@@ -44,7 +30,7 @@ async def told(bucket, *, clients, rate, seconds=60.0):
 
     async def visited(number):
         await asyncio.sleep(number * 0.0137)
-        async with client(bucket.transport(), deadline=5.0, on_attempt=observe) as pay:
+        async with client(service, deadline=5.0, on_attempt=observe) as pay:
             for call in await crowd(pay, rate=rate / clients * (1 + number / 100), until=seconds):
                 ends[type(call.error)] += call.at > 10.0
 
@@ -58,7 +44,7 @@ async def test_limit(status):
     ends, attempts = Counter(), Counter()
     for seed in range(4):  # which visitors are told depends on chance
         random.seed(seed)
-        more_ends, more_attempts = await told(Bucket(20, status, sooner=True), clients=4, rate=18)
+        more_ends, more_attempts = await told(limited(status, sooner=True), clients=4, rate=18)
         ends, attempts = ends + more_ends, attempts + more_attempts
     assert ends[OutageError] + ends[ServiceError] <= 0.02 * ends.total()
     assert ends[type(None)] > 0.6 * ends.total()
@@ -67,6 +53,6 @@ async def test_limit(status):
 
 async def test_overload():
     """A client asks a service less often that answers 500 for its load, beside answers."""
-    bucket = Bucket(20, 500, sooner=False)
-    await told(bucket, clients=1, rate=60)
-    assert len([at for at in bucket.sent if at > 20.0]) < 3 * 40.0 * 20
+    service = limited(500, sooner=False)
+    await told(service, clients=1, rate=60)
+    assert len([at for at in service.sent_at if at > 20.0]) < 3 * 40.0 * 20

@@ -7,7 +7,8 @@ import pytest
 
 from payclient import Stats, Transaction
 from support.fakes import ScriptedTransport, client, now, throttled
-from support.goodput import SITUATIONS, Service, bucket, play, visit, window
+from support.goodput import SITUATIONS, Service, play, visit
+from support.limits import bucket, nothing, window
 
 pytestmark = pytest.mark.virtual_time
 SECONDS, SETTLED = 60.0, 20.0
@@ -37,14 +38,14 @@ OWN = {
 async def test_own_limit(case):
     """Before a limit of our own, or of the network, as many are answered as can be."""
     load, latency, options, possible = OWN[case]
-    service = Service(lambda _, __: None, lambda: latency)
+    service = Service(nothing, lambda: latency)
     played = await visit(service, load, seconds=40.0, seed=1, is_even=True, **options)
     assert played.answered(20.0) >= 0.95 * possible
 
 
 async def test_queue_of_a_few_seconds():
     """Below a limit everybody is answered, though queues stand for some seconds when many come by chance."""
-    service = Service(lambda _, __: None, lambda: 0.3)
+    service = Service(nothing, lambda: 0.3)
     played = await visit(service, 9.5, seconds=100.0, seed=1, max_rate=10.0)
     assert played.answered(20.0) == 1.0
 
@@ -141,7 +142,7 @@ async def test_flood():
 
 async def test_stats_of_an_overload():
     """While more lookups come than can be answered, the counters say so; in a pause the client is not ready."""
-    service = Service(lambda _, __: None, lambda: 0.1)
+    service = Service(nothing, lambda: 0.1)
     async with client(service, max_concurrency=1, max_rate=1.0, deadline=None) as pay:
         waiting = [asyncio.create_task(pay.get_transaction(f"T{n}")) for n in range(31)]
         await asyncio.sleep(14.0)

@@ -8,17 +8,17 @@ import pytest
 
 from payclient import Found
 from support.fakes import ScriptedTransport, client, now
-from support.limits import ConcurrencyLimit, FixedWindow, Limiter, TokenBucket
+from support.limits import at_once, bucket, window
 
 pytestmark = pytest.mark.virtual_time
 
 LOOKUPS = 5_000
 
 
-def service(limit, seed):
+def service(refuse, seed):
     """Return a transport to a service of 50 to 150 ms that refuses what is beyond its limit."""
     chance = random.Random(seed)
-    return ScriptedTransport(latency=lambda: chance.uniform(0.05, 0.15), limits=[limit])
+    return ScriptedTransport(latency=lambda: chance.uniform(0.05, 0.15), refuse=refuse)
 
 
 def rate_of(answered_at, begins, ends):
@@ -39,22 +39,22 @@ async def answers(pay, until):
 # The ideal time is that of a client which knows the limit and uses every request it is allowed.
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 @pytest.mark.parametrize(
-    ("limit", "ideal"),
+    ("make", "ideal"),
     [
-        pytest.param(TokenBucket(rate=50), LOOKUPS / 50, id="50-a-second"),
-        pytest.param(TokenBucket(rate=50, tells=True), LOOKUPS / 50, id="50-a-second-told", marks=pytest.mark.slow),
-        pytest.param(FixedWindow(count=600), LOOKUPS // 600 * 60, id="600-a-minute"),
+        pytest.param(lambda: bucket(50), LOOKUPS / 50, id="50-a-second"),
+        pytest.param(lambda: bucket(50, is_told=True), LOOKUPS / 50, id="50-a-second-told", marks=pytest.mark.slow),
+        pytest.param(lambda: window(600), LOOKUPS // 600 * 60, id="600-a-minute"),
         pytest.param(
-            FixedWindow(count=600, tells=True), LOOKUPS // 600 * 60, id="600-a-minute-told", marks=pytest.mark.slow
+            lambda: window(600, is_told=True), LOOKUPS // 600 * 60, id="600-a-minute-told", marks=pytest.mark.slow
         ),
-        pytest.param(ConcurrencyLimit(count=10), LOOKUPS / 10 * 0.1, id="10-at-once"),
+        pytest.param(lambda: at_once(10), LOOKUPS / 10 * 0.1, id="10-at-once"),
         # It takes a fifth longer, because at first it looks like a limit of one at once.
-        pytest.param(TokenBucket(rate=50, burst=1), 1.2 * LOOKUPS / 50, id="50-a-second-without-burst"),
+        pytest.param(lambda: bucket(50, 1), 1.2 * LOOKUPS / 50, id="50-a-second-without-burst"),
     ],
 )
-async def test_hidden_limit(limit, ideal, seed):
+async def test_hidden_limit(make, ideal, seed):
     """All lookups are answered, with at most 1.08 requests per answer, in at most 1.10 times the ideal time."""
-    loop, transport = asyncio.get_running_loop(), service(limit, seed)
+    loop, transport = asyncio.get_running_loop(), service(make(), seed)
     random.seed(seed)
     async with client(transport) as pay:
         async with pay.stream_transactions(f"T{n}" for n in range(LOOKUPS)) as outcomes:
@@ -69,8 +69,8 @@ async def test_hidden_limit(limit, ideal, seed):
 async def test_doubled_limit_is_found():
     """When the service doubles its limit, 90 % of the new limit are used within 30 seconds."""
     random.seed(1)
-    transport = service(TokenBucket(rate=50, burst=10), 1)
-    asyncio.get_running_loop().call_at(30.0, setattr, transport, "limiter", Limiter([TokenBucket(rate=100, burst=10)]))
+    transport = service(bucket(50, 10), 1)
+    asyncio.get_running_loop().call_at(30.0, setattr, transport, "refuse", bucket(100, 10))
     async with client(transport) as pay:
         answered_at = await answers(pay, 80.0)
     assert rate_of(answered_at, 20.0, 30.0) < 55
@@ -82,7 +82,7 @@ async def test_clients_share_fairly():
     found = []
     for seed in range(1, 7):
         random.seed(seed)
-        transport, ends_at = service(TokenBucket(rate=50, burst=10), seed), now() + 90.0
+        transport, ends_at = service(bucket(50, 10), seed), now() + 90.0
         each = await asyncio.gather(*(answers(client(transport), ends_at) for _ in range(10)))
         shares = [len(answered) for answered in each]
         found.append(sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares)))  # Jain's index

@@ -8,7 +8,7 @@ import pytest
 from payclient import AsyncClient, Found, Transaction
 from payclient.testing import FakeService, serve
 from support.fakes import KEY
-from support.limits import LimitedService, TokenBucket
+from support.limits import LimitedService, bucket
 
 
 @pytest.mark.every_loop
@@ -30,7 +30,7 @@ async def test_short_gaps():
 async def test_visitors(transport):
     """Of visitors who come at random, at 90 % of a limit that the service does not tell, nearly all are answered."""
     chance, loop, tasks, at = random.Random(1), asyncio.get_running_loop(), [], 0.0
-    service = LimitedService(api_key=KEY, limits=[TokenBucket(rate=20, burst=5)])
+    service = LimitedService(api_key=KEY, refuse=bucket(20, 5))
     references = [service.add()["reference"] for _ in range(180)]
     async with serve(service) as url, AsyncClient(api_key=KEY, base_url=url, deadline=5.0, transport=transport) as pay:
         for reference in references:

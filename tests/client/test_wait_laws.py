@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from support.chance import examples
 from support.fakes import DOWN, NOT_FOUND, cancel_at_each_turn, client, now, timeline
-from support.limits import TokenBucket
+from support.limits import bucket
 
 pytestmark = pytest.mark.virtual_time
 
@@ -129,7 +129,7 @@ async def idle_median(seed):
 
 def behind_a_limit(seed):
     chance = random.Random(f"latency {seed}")
-    return {"latency": lambda: chance.uniform(0.08, 0.12), "limits": [TokenBucket(rate=50, burst=10)]}
+    return {"latency": lambda: chance.uniform(0.08, 0.12), "refuse": bucket(50, 10)}
 
 
 async def timed(pay, number):

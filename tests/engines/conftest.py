@@ -2,7 +2,7 @@
 
 import os
 import signal
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from payclient.blocking import LoopThread
-from payclient.testing import FakeService, Latency, serve
+from payclient.testing import FakeService, Latency
 from support.fakes import ScriptedTransport, client
-from support.in_thread import InThread
+from support.in_thread import ServedInThread
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def process_at(scope):
     raise LookupError(ends)
 
 
-class Served(InThread):
+class Served(ServedInThread):
     """
     A fake service that knows every reference beginning with T, served over HTTP in a thread of its own.
 
@@ -92,11 +92,6 @@ class Served(InThread):
         process = process_at(self._scope)
         os.kill(process, signal.SIGKILL)
         return process
-
-    @asynccontextmanager
-    async def served(self):
-        async with serve(self) as self.url:
-            yield
 
     def counts(self):
         """Return how often each reference was asked for."""

@@ -21,7 +21,7 @@ REPLACED = {
     r"is_dead": "never_responds",
     r"Resident|_Home": "background client, per-process registry",
     r"doubted": "needs confirmation",
-    r"PerSecond|PerWindow|Concurrent": "TokenBucket, FixedWindow, ConcurrencyLimit",
+    r"PerSecond|PerWindow|Concurrent": "bucket, window, at_once",
     r"turnstiles?": "concurrency limit",
     r"plantation|soil|uprooted": "seeded dataset",
     r"mourn|mourned|dismiss|dismissed": "record a crash, shut down",

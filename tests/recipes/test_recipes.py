@@ -25,9 +25,9 @@ from payclient import (
     TransactionNotFoundError,
 )
 from payclient.blocking import Client
-from payclient.testing import FakeService, serve
+from payclient.testing import FakeService
 from support.fakes import ScriptedTransport
-from support.in_thread import InThread
+from support.in_thread import ServedInThread
 from support.visits import (
     BUSY,
     CODE,
@@ -42,25 +42,17 @@ EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 pytestmark = pytest.mark.recipes
 
 
-class Server(InThread):
-    """A service in the event loop of another thread, for recipes that block theirs."""
-
-    @asynccontextmanager
-    async def served(self):
-        self.service = FakeService()
-        self.service.add(reference="T1", status="Paid", amount=15000)
-        self.service.add(reference="T2", status="Pending", becomes=[(1e-9, "Paid")])
-        self.service.add(reference="T0000000001DEMO", status="Paid", amount=150000)
-        self.service.add(reference="T0000000002DEMO", status="Pending", amount=75000)
-        async with serve(self.service) as self.url:
-            yield
-
-
 @pytest.fixture
 def server(monkeypatch):
-    with Server() as running:
+    """Give a service in the event loop of another thread, for recipes that block theirs."""
+    service = FakeService()
+    service.add(reference="T1", status="Paid", amount=15000)
+    service.add(reference="T2", status="Pending", becomes=[(1e-9, "Paid")])
+    service.add(reference="T0000000001DEMO", status="Paid", amount=150000)
+    service.add(reference="T0000000002DEMO", status="Pending", amount=75000)
+    with ServedInThread(service) as running:
         monkeypatch.setenv("PAYCLIENT_BASE_URL", running.url)
-        monkeypatch.setenv("PAYCLIENT_API_KEY", running.service.api_key)
+        monkeypatch.setenv("PAYCLIENT_API_KEY", service.api_key)
         monkeypatch.delenv("PYTHONSAFEPATH", raising=False)  # programs import an example from their folder
         yield running
 

@@ -6,15 +6,15 @@ import re
 import subprocess
 import sys
 from bisect import bisect
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 import httpx
 import pytest
 
-from payclient.testing import FakeService, serve
-from support.in_thread import InThread
+from payclient.testing import FakeService
+from support.in_thread import ServedInThread
 from support.shop import MAX_RATE, ORDERS, WORKERS
 
 pytestmark = pytest.mark.recipes
@@ -46,26 +46,14 @@ def uvicorn(app, *options, loop):
             process.communicate(timeout=60)
 
 
-class Service(InThread):
-    """A service in the event loop of another thread, which can be down."""
-
-    @asynccontextmanager
-    async def served(self):
-        self.service, self.is_down = FakeService(), False
-        async with serve(self.answer) as self.url:
-            yield
-
-    async def answer(self, scope, receive, send):
-        if not self.is_down:
-            await self.service(scope, receive, send)
-            return
-        await send({"type": "http.response.start", "status": 503, "headers": []})
-        await send({"type": "http.response.body", "body": b"down"})
+async def down(scope, receive, send):
+    await send({"type": "http.response.start", "status": 503, "headers": []})
+    await send({"type": "http.response.body", "body": b"down"})
 
 
 @pytest.fixture
 def running(monkeypatch):
-    with Service() as running:
+    with ServedInThread(FakeService()) as running:
         monkeypatch.setenv("PAYCLIENT_BASE_URL", running.url)
         monkeypatch.setenv("PAYCLIENT_API_KEY", running.service.api_key)
         monkeypatch.setenv("PYTHONPATH", str(TESTS))
@@ -107,9 +95,9 @@ async def visited(urls, running):
     async with httpx.AsyncClient(timeout=None, limits=httpx.Limits(max_connections=None)) as visitor:
         tasks = [asyncio.create_task(told(visitor, urls[int(n) % WORKERS], n)) for n in ORDERS]
         await asyncio.sleep(begins)
-        running.is_down = True
+        up, running.service = running.service, down
         await asyncio.sleep(seconds)
-        running.is_down = False
+        running.service = up
         states = await asyncio.wait_for(asyncio.gather(*tasks[:PAYING]), 120)
         for task in tasks[PAYING:]:
             task.cancel()

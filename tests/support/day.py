@@ -1,7 +1,6 @@
 """A day of a shop and of its finance team on one client: visitors, callbacks, waits, a stream, and troubles."""
 
 import asyncio
-import json
 import math
 import random
 from collections.abc import Awaitable, Callable, Iterator
@@ -11,9 +10,10 @@ from itertools import count
 from attrs import define, field, frozen
 
 from payclient import AsyncClient, Found, PayClientError, RetryPolicy
-from payclient.protocol import Request, Response
-from support.fakes import answer, client, document, now, throttled
-from support.goodput import bucket
+from payclient.protocol import Response
+from support.fakes import DOWN, answer, client, document, now, throttled
+from support.goodput import Service
+from support.limits import Refuse, bucket
 
 LIMIT = 20.0
 """Requests a second that the service takes, in bursts of ten."""
@@ -41,40 +41,30 @@ def troubles(scale: float) -> tuple[Trouble, ...]:
     return tuple(made)
 
 
-@define
-class Service:
-    """A transport to a service with a hidden limit that meets *troubles*."""
+@define(kw_only=True)
+class TroubledService(Service):
+    """A service with a hidden limit that meets *troubles*."""
 
+    refuse: Refuse = field(factory=lambda: bucket(LIMIT, 10))
+    refused_in: float = 0.0
     troubles: tuple[Trouble, ...]
-    began: float
-    latency: Callable[[], float]
-    refuse: Callable[[float, int], float | None] = field(factory=lambda: bucket(LIMIT, 10))
-    requests: int = 0
-    above: int = 0  # the limit
+    began: float = field(factory=now)
 
     def trouble(self) -> str:
         at = now() - self.began
         return next((each.name for each in self.troubles if each.begins <= at < each.ends), "")
 
-    async def send(self, request: Request) -> Response:
-        reference = json.loads(request.body)["reference"]
+    async def work(self, reference: str) -> Response:
         trouble = self.trouble()
-        self.requests += 1
-        if self.refuse(now(), 0) is not None:
-            self.above += 1
-            return throttled()
         if trouble == "503":
             await asyncio.sleep(0.02)
-            return answer(b'{"success": false, "message": "try later"}', 503)
+            return DOWN
         if trouble == "429":
             return throttled()
         await asyncio.sleep(1.2 if trouble == "slow" else self.latency())
         if reference in _POISONED and trouble == "poisoned":
             return answer(b'{"success": false, "message": "error"}', 500)
         return answer(document(reference, status="Paid" if reference[0] != "W" else "Pending"))
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
 
 
 @define
@@ -160,7 +150,7 @@ class _Shop:
 async def play(*, load: float, rows: int, scale: float, seed: int) -> Day:
     """Let visitors come at *load* times the limit, beside all else, until a minute after the last trouble."""
     chance, planned = random.Random(f"day {seed}"), troubles(scale)
-    service, day = Service(planned, now(), lambda: math.exp(chance.gauss(-2.3, 0.4))), Day(planned)
+    service, day = TroubledService(troubles=planned, latency=lambda: math.exp(chance.gauss(-2.3, 0.4))), Day(planned)
     random.seed(f"client {seed}")
     async with client(service, retry=RetryPolicy(), deadline=_DEADLINE) as pay, asyncio.TaskGroup() as tasks:
         shop = _Shop(pay, day, chance, now(), planned[-1].ends + 60.0)
@@ -169,5 +159,5 @@ async def play(*, load: float, rows: int, scale: float, seed: int) -> Day:
         tasks.create_task(shop.come(1.0, shop.poison, is_counted=False))
         tasks.create_task(shop.waits())
         tasks.create_task(shop.stream(rows))
-    day.requests, day.above = service.requests, service.above
+    day.requests, day.above = len(service.sent_at), len(service.refused_at)
     return day

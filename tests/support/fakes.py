@@ -5,7 +5,7 @@ import json
 
 from payclient import AsyncClient, RetryPolicy
 from payclient.transports import Response
-from support.limits import Limiter
+from support.limits import nothing
 
 KEY = "sk-canary-7f3a9c51d2e84b60"
 
@@ -53,7 +53,7 @@ class ScriptedTransport:
     Args:
         latency: Seconds of each answer, or a function that gives them.
         default: Gives the step for a reference that has no script.
-        limits: Those of `payclient.testing`; what is beyond them is throttled.
+        refuse: A limit, of `support.limits`.
         scripts: The steps of each reference, in turn.
 
     Attributes:
@@ -61,10 +61,11 @@ class ScriptedTransport:
         asked: The time and the reference of each.
     """
 
-    def __init__(self, *, latency=0.0, default=None, limits=(), **scripts):
+    def __init__(self, *, latency=0.0, default=None, refuse=nothing, **scripts):
         self.latency = latency
         self.default = default
-        self.limiter = Limiter(limits)
+        self.refuse = refuse
+        self.admitted = 0
         self.scripts = {reference: list(steps) for reference, steps in scripts.items()}
         self.sent = []
         self.asked = []
@@ -82,14 +83,16 @@ class ScriptedTransport:
         self.asked.append((now(), reference))
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        told = self.refuse(now(), self.admitted)
+        self.admitted += told is None
         try:
-            with self.limiter.admit(now()) as refusal:
-                await asyncio.sleep(self.latency() if callable(self.latency) else self.latency)
-                step = self._step(reference) if refusal is None else throttled(refusal.get("retry-after"))
-                if callable(step):
-                    step = await step()
+            await asyncio.sleep(self.latency() if callable(self.latency) else self.latency)
+            step = self._step(reference) if told is None else throttled(told or None)
+            if callable(step):
+                step = await step()
         finally:
             self.in_flight -= 1
+            self.admitted -= told is None
         if isinstance(step, BaseException):
             raise step
         return step

@@ -13,45 +13,11 @@ from attrs import define, field, frozen
 from payclient import PayClientError, RetryPolicy
 from payclient.protocol import Request, Response
 from support.fakes import answer, client, document, now, throttled
+from support.limits import Refuse, at_once, bucket, nothing, window
 from support.virtual_time import VirtualTimeLoop
 
 DEADLINE = 5.0
-_REFUSED_IN = 0.02  # seconds
 _BUSY = answer(b'{"success": false, "message": "too many at once"}', 503)
-
-Refuse = Callable[[float, int], float | None]
-"""By the time and the requests in flight: None for an answer, or the seconds of Retry-After, 0 without a header."""
-
-
-def window(count: int, seconds: float, *, is_told: bool) -> Refuse:
-    """Admit *count* requests in each window by the clock; the header names its end, in whole seconds."""
-    asked = Counter[int]()
-
-    def refuse(at: float, _: int) -> float | None:
-        asked[int(at // seconds)] += 1
-        if asked[int(at // seconds)] <= count:
-            return None
-        return math.ceil(seconds - at % seconds) if is_told else 0.0
-
-    return refuse
-
-
-def bucket(rate: float, burst: float) -> Refuse:
-    level, filled_at = burst, 0.0
-
-    def refuse(at: float, _: int) -> float | None:
-        nonlocal level, filled_at
-        level, filled_at = min(burst, level + (at - filled_at) * rate), at
-        if level < 1:
-            return 0.0
-        level -= 1
-        return None
-
-    return refuse
-
-
-def at_once(count: int) -> Refuse:
-    return lambda _, in_flight: 0.0 if in_flight > count else None
 
 
 @define
@@ -61,6 +27,7 @@ class Service:
     refuse: Refuse
     latency: Callable[[], float]
     refusal: Callable[[float | None], Any] = throttled
+    refused_in: float = 0.02  # seconds
     in_flight: int = 0
     sent_at: list[float] = field(factory=list)
     refused_at: list[float] = field(factory=list)
@@ -72,15 +39,19 @@ class Service:
         self.in_flight += 1
         self.sent_at.append(now())
         try:
-            seconds = self.refuse(now(), self.in_flight)
+            seconds = self.refuse(now(), self.in_flight - 1)
             if seconds is None:
-                await asyncio.sleep(self.latency())
-                return answer(document(reference))
+                return await self.work(reference)
             self.refused_at.append(now())
-            await asyncio.sleep(_REFUSED_IN)
+            await asyncio.sleep(self.refused_in)
             return self.refusal(seconds or None)
         finally:
             self.in_flight -= 1
+
+    async def work(self, reference: str) -> Response:
+        """Answer a request that the limit admits."""
+        await asyncio.sleep(self.latency())
+        return answer(document(reference))
 
     async def aclose(self) -> None:
         """Nothing is open."""
@@ -92,7 +63,7 @@ class Situation:
 
     name: str
     capacity: float
-    refuse: Callable[[], Refuse] = lambda: lambda _, __: None
+    refuse: Callable[[], Refuse] = lambda: nothing
     latency: Callable[[random.Random], Callable[[], float]] = lambda chance: lambda: math.exp(chance.gauss(-1.9, 0.4))
     refusal: Callable[[float | None], Any] = throttled
 

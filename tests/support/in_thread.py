@@ -2,8 +2,10 @@
 
 import asyncio
 import threading
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
+
+from payclient.testing import serve
 
 
 @contextmanager
@@ -40,3 +42,25 @@ class InThread:
 
     def __exit__(self, *error):
         return self._serving.__exit__(*error)
+
+
+class ServedInThread(InThread):
+    """
+    A service over HTTP in another thread.
+
+    Attributes:
+        service: The application, which may be changed for another one.
+        on_request: Called before each request, in that thread.
+    """
+
+    def __init__(self, service=None):
+        self.service, self.on_request = service, lambda: None
+
+    async def __call__(self, scope, receive, send):
+        self.on_request()
+        await self.service(scope, receive, send)
+
+    @asynccontextmanager
+    async def served(self):
+        async with serve(self) as self.url:
+            yield

@@ -1,132 +1,64 @@
-"""Hidden limits of a fake service."""
+"""Hidden limits of a service: how each refuses, whoever plays the service."""
 
 import math
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
-from attrs import frozen
 
 from payclient.testing import FakeService, Reply
 
-Gate: TypeAlias = Callable[[float, int], float]
-"""By the time and the number of admitted requests in flight: 0 admits one, otherwise the seconds until it would."""
+Refuse: TypeAlias = Callable[[float, int], float | None]
+"""By the time and the other requests in flight: None for an answer, or the seconds of Retry-After, 0 without one."""
 
 
-@frozen(kw_only=True)
-class TokenBucket:
-    """
-    A token bucket.
-
-    Attributes:
-        rate: Requests per second.
-        burst: Size of the bucket: requests admitted at once after a pause. Default: the requests of one second.
-        tells: Whether a throttled request has `Retry-After`.
-    """
-
-    rate: float
-    burst: float | None = None
-    tells: bool = False
-
-    def gate(self) -> Gate:
-        burst = max(1.0, self.rate) if self.burst is None else self.burst
-        tokens, filled_at = burst, 0.0
-
-        def admit(now: float, _: int) -> float:
-            nonlocal tokens, filled_at
-            tokens, filled_at = min(burst, tokens + (now - filled_at) * self.rate), now
-            # Sums of fractions fall short of a whole token by rounding; a billionth is not a request.
-            if tokens < 1 - 1e-9:
-                return (1 - tokens) / self.rate
-            tokens -= 1
-            return 0.0
-
-        return admit
+def nothing(_at: float, _others: int) -> None:
+    """Refuse no request."""
 
 
-@frozen(kw_only=True)
-class FixedWindow:
-    """
-    A number of requests per fixed window; all of them may come at its start.
+def bucket(rate: float, burst: float | None = None, *, is_told: bool = False) -> Refuse:
+    """Admit *rate* requests a second, and after a pause as many at once as *burst*; by default those of one second."""
+    most = max(1.0, rate) if burst is None else burst
+    level, filled_at = most, 0.0
 
-    Attributes:
-        count: Requests per window.
-        seconds: Length of a window; windows start at its multiples on the event loop's clock.
-        tells: Whether a throttled request has `Retry-After`.
-    """
+    def refuse(at: float, _: int) -> float | None:
+        nonlocal level, filled_at
+        level, filled_at = min(most, level + (at - filled_at) * rate), at
+        # Sums of fractions fall short of a whole request by rounding; a billionth is not a request.
+        if level < 1 - 1e-9:
+            return math.ceil((1 - level) / rate) if is_told else 0.0
+        level -= 1
+        return None
 
-    count: int
-    seconds: float = 60.0
-    tells: bool = False
-
-    def gate(self) -> Gate:
-        used, current = 0, -1.0
-
-        def admit(now: float, _: int) -> float:
-            nonlocal used, current
-            number, elapsed = divmod(now, self.seconds)
-            if number != current:
-                used, current = 0, number
-            if used >= self.count:
-                return self.seconds - elapsed
-            used += 1
-            return 0.0
-
-        return admit
+    return refuse
 
 
-@frozen(kw_only=True)
-class ConcurrencyLimit:
-    """A maximum of requests in flight; it tells nothing."""
+def window(count: int, seconds: float = 60.0, *, is_told: bool = False) -> Refuse:
+    """Admit *count* requests in each window by the clock; the header names its end, in whole seconds."""
+    asked = Counter[int]()
 
-    count: int
-    tells: bool = False
+    def refuse(at: float, _: int) -> float | None:
+        asked[int(at // seconds)] += 1
+        if asked[int(at // seconds)] <= count:
+            return None
+        return math.ceil(seconds - at % seconds) if is_told else 0.0
 
-    def gate(self) -> Gate:
-        return lambda _, in_flight: 1.0 if in_flight >= self.count else 0.0
-
-
-class Limit(Protocol):
-    """A limit of requests."""
-
-    @property
-    def tells(self) -> bool: ...
-
-    def gate(self) -> Gate: ...
+    return refuse
 
 
-class Limiter:
-    """All limits of one service, in order: a request refused by a later one still counts for the earlier ones."""
-
-    def __init__(self, limits: Iterable[Limit]) -> None:
-        self._limits = {limit.gate(): limit for limit in limits}
-        self._in_flight = Counter[Gate]()
-
-    @contextmanager
-    def admit(self, now: float) -> Generator[dict[str, str] | None]:
-        """Hold the admission of one request during the block; yield the headers of a refusal, or None."""
-        admitted: list[Gate] = []
-        refusal: dict[str, str] | None = None
-        for gate, limit in self._limits.items():
-            if seconds := gate(now, self._in_flight[gate]):
-                refusal = {"retry-after": str(math.ceil(seconds))} if limit.tells else {}
-                break
-            admitted.append(gate)
-        self._in_flight.update(admitted)
-        try:
-            yield refusal
-        finally:
-            self._in_flight.subtract(admitted)
+def at_once(count: int) -> Refuse:
+    """Admit *count* requests in flight."""
+    return lambda _, others: 0.0 if others >= count else None
 
 
 class LimitedService(FakeService):
-    """A fake service with *limits* of requests, counted in flight; a refused one gets `assumptions.throttled`."""
+    """A fake service with a limit, counted in flight; a refused request gets `assumptions.throttled`."""
 
-    def __init__(self, *, limits: Iterable[Limit] = (), **options: Any) -> None:
+    def __init__(self, *, refuse: Refuse = nothing, **options: Any) -> None:
         super().__init__(**options)
-        self._limiter, self.in_flight = Limiter(limits), 0
+        self._refuse, self._admitted, self.in_flight = refuse, 0, 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.in_flight += 1
@@ -137,6 +69,13 @@ class LimitedService(FakeService):
 
     @contextmanager
     def admit(self, started_at: float) -> Generator[Reply | None]:
-        reply = self.assumptions.throttled
-        with self._limiter.admit(started_at) as refusal:
-            yield None if refusal is None else attrs.evolve(reply, headers={**reply.headers, **refusal})
+        told = self._refuse(started_at, self._admitted)
+        if told is not None:
+            reply = self.assumptions.throttled
+            yield attrs.evolve(reply, headers={**reply.headers, "retry-after": str(told)} if told else reply.headers)
+            return
+        self._admitted += 1
+        try:
+            yield None
+        finally:
+            self._admitted -= 1

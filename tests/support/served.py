@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 
 from payclient.client.policies import Limiter, Priority, Retries, RetryPolicy, Signal, classify
 from payclient.errors import OverloadedError, RateLimitedError, ServiceError
-from support.goodput import Refuse, at_once, bucket, window
+from support.limits import Refuse, at_once, bucket, nothing, window
 
 EARLY = 20.0
 """Seconds that are counted apart."""
@@ -107,7 +107,7 @@ class Limit:
     failing: tuple[float, float, bool] | None = None
 
 
-def share(part: float, chance: random.Random, also: Refuse = lambda _, __: None) -> Refuse:
+def share(part: float, chance: random.Random, also: Refuse = nothing) -> Refuse:
     return lambda at, flying: 0.0 if chance.random() < part else also(at, flying)
 
 
@@ -152,9 +152,9 @@ LIMITS = {
     "10 % of bucket 20/s": Limit(20, lambda chance: share(0.1, chance, bucket(20, 10))),
     "limit 20, 8, 30": Limit(20, lambda _: stepping({0: 20, 40: 8, 60: 30})),
     "storm of 429": Limit(20, lambda _: bucket(20, 10), failing=(30, 40, False)),
-    "storm of 503": Limit(40, lambda _: lambda _, __: None, status=503, of_flight=1.0, failing=(30, 40, False)),
-    "silence": Limit(40, lambda _: lambda _, __: None, status=503, of_flight=1.0, failing=(30, 40, True)),
-    "none": Limit(40, lambda _: lambda _, __: None, of_flight=1.0),
+    "storm of 503": Limit(40, lambda _: nothing, status=503, of_flight=1.0, failing=(30, 40, False)),
+    "silence": Limit(40, lambda _: nothing, status=503, of_flight=1.0, failing=(30, 40, True)),
+    "none": Limit(40, lambda _: nothing, of_flight=1.0),
 }
 ASIDE = {
     "50 in 2 s, told": Limit(25, lambda _: window(50, 2, is_told=True)),
@@ -267,7 +267,7 @@ class Play:
             self.attempts_after = self.attempts_after or [at - failing[1]]
         try:
             is_failing = failing is not None and failing[0] <= at < failing[1]
-            why = 0.0 if is_failing else self.refuse(at, self.flying)
+            why = 0.0 if is_failing else self.refuse(at, self.flying - 1)
             if why is not None:
                 self.count[f"{early}refused"] += 1
             wait = _REFUSED_IN if why is not None else self.limit.latency(self.service)

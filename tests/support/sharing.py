@@ -12,14 +12,14 @@ from attrs import define, field, frozen
 from payclient.client.policies._limiter import Limiter, Priority, Ticket
 from payclient.client.policies._retry import Signal
 from support.fakes import now
-from support.limits import FixedWindow, TokenBucket
+from support.limits import Refuse, bucket, window
 
 
 @define
 class Service:
-    """A service some way off, which refuses a request that its gate does not admit, and takes a while for others."""
+    """A service some way off, which takes a while for what it does not refuse."""
 
-    gate: Callable[[float, int], float]
+    refuse: Refuse
     way: tuple[float, float]  # at least and at most, in seconds
     work: tuple[float, float]
     chance: random.Random
@@ -27,7 +27,7 @@ class Service:
 
     async def __call__(self) -> bool:
         await asyncio.sleep(self.chance.uniform(*self.way))
-        is_accepted = not self.gate(now(), self._busy)
+        is_accepted = self.refuse(now(), self._busy) is None
         self._busy += is_accepted
         await asyncio.sleep(self.chance.uniform(*self.work if is_accepted else self.way))
         self._busy -= is_accepted
@@ -127,8 +127,5 @@ def _at(loop: asyncio.AbstractEventLoop, when: float, function: Callable[..., ob
 def limits_of(rate: int, seed: object) -> dict[str, Service]:
     """Return services 50 to 150 ms away and back; each allows *rate* requests per second in its own way."""
     chance, way = random.Random(f"service {seed}"), (0.025, 0.075)
-    limits = {
-        "token bucket": TokenBucket(rate=rate, burst=rate / 10),
-        "fixed window": FixedWindow(count=rate, seconds=1.0),
-    }
-    return {name: Service(limit.gate(), way, way, chance) for name, limit in limits.items()}
+    limits = {"token bucket": bucket(rate, rate / 10), "fixed window": window(rate, 1.0)}
+    return {name: Service(refuse, way, way, chance) for name, refuse in limits.items()}

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from payclient.testing import Assumptions, FakeService, Latency, ReceivedRequest, Reply
-from support.limits import ConcurrencyLimit, FixedWindow, LimitedService
+from support.limits import LimitedService, at_once, window
 from testing.asking import HEADERS, LIVE, SANDBOX, ask, ask_all
 
 pytestmark = pytest.mark.virtual_time
@@ -148,7 +148,7 @@ async def test_script_before_faults(service, monkeypatch):
 
 async def test_limit_before_script():
     """A request that a limit refuses uses no scripted reply up, and does not count as one in flight."""
-    service = LimitedService(limits=[FixedWindow(count=1)])
+    service = LimitedService(refuse=window(1))
     service.script("T1", Reply(status=500), Reply(status=502))
     statuses = [await ask_all(service, "T1", "T1"), service.in_flight]
     await asyncio.sleep(60)
@@ -206,7 +206,7 @@ async def test_dead():
 @pytest.mark.parametrize("reply", [Reply(never_responds=True), Reply(delay=60)], ids=["dead", "slow"])
 async def test_cancelled(service, reply):
     """A cancelled request is not in flight, has no status, and frees its slot."""
-    service = LimitedService(limits=[ConcurrencyLimit(count=1)])
+    service = LimitedService(refuse=at_once(1))
     service.add(reference="T1")
     service.script("T1", reply)
     await hang_up(asyncio.create_task(ask(service)))
@@ -215,7 +215,7 @@ async def test_cancelled(service, reply):
 
 async def test_disconnected():
     """A client that leaves while it waits frees its place at once, and is sent nothing."""
-    service = LimitedService(limits=[ConcurrencyLimit(count=1)], latency=Latency(seconds=60))
+    service = LimitedService(refuse=at_once(1), latency=Latency(seconds=60))
     events = [{"type": "http.request", "body": b'{"reference":"T1"}'}, {"type": "http.disconnect"}]
     sent = []
 
