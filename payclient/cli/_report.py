@@ -542,15 +542,15 @@ _PAGE = "report.html"
 
 def _named_breaks(report: Report, room: int) -> Iterator[str]:
     """Yield in at most *room* lines the new breaks, the worst of the others, and the rejected rows."""
-    worst, others = report.worst, "other break" if report.worst.news else "break"
+    worst, others = report.worst, "other break" if report.worst.news.count else "break"
     rejected = worst.rows[Bucket.REJECTED]
     lists: tuple[tuple[str, list[tuple[str, int]], int], ...] = (
         (
             f"new, changed or reopened ({plural(report.news, 'finding')})",
-            [(_named(each), len(each.references)) for each in worst.news],
+            [(_named(each), len(each.references)) for each in worst.news.kept],
             report.news,
         ),
-        (f"the worst of {plural(worst.other_rows, others)}", [(_named(each), 1) for each in worst.others], 0),
+        (f"the worst of {plural(worst.other_rows, others)}", [(_named(each), 1) for each in worst.others.kept], 0),
         (
             "rejected, to be corrected in the ledger, or to be skipped by its rules",
             [(escape_unprintable(f"{row.place}: {row.reason}"), 1) for row in rejected.kept[:_MAX_LISTED]],

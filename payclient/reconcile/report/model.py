@@ -236,8 +236,8 @@ class Worst:
     """The breaks that are shown first, and rows and totals of each kind. Memory grows with *room*, not with rows."""
 
     _room: int = 60
-    _news: Top[BreakItem] = field(init=False, factory=lambda: Top(MAX_NEWS, _break_rank))
-    _others: Top[BreakItem] = field(init=False, factory=lambda: Top(MAX_OTHERS, _break_rank))
+    news: Top[BreakItem] = field(init=False, factory=lambda: Top(MAX_NEWS, _break_rank))
+    others: Top[BreakItem] = field(init=False, factory=lambda: Top(MAX_OTHERS, _break_rank))
     other_rows: int = field(init=False, default=0)
     rows: defaultdict[Kind, Top[Row]] = field(init=False)
     totals: defaultdict[Kind, Total] = field(init=False, factory=lambda: defaultdict(Total))
@@ -264,7 +264,7 @@ class Worst:
 
     def _add_break(self, row: Row, finding: Finding) -> None:
         """Add a finding, or add the row to its key. The row that is shown has more at stake."""
-        top = self._news if finding.history is not None and finding.history.state.is_news else self._others
+        top = self.news if finding.history is not None and finding.history.state.is_news else self.others
         stake, reference = row.at_stake if finding.at_stake is None else finding.at_stake, row.reference or ""
         key = finding.code, invoice_of(row) if finding.code is Code.PAID_TWICE and row.transaction else reference
         item, known = BreakItem(row=row, finding=finding, references=(reference,), at_stake=stake), top.get(key)
@@ -278,17 +278,8 @@ class Worst:
             self.gone.add(change)
 
     @property
-    def news(self) -> tuple[BreakItem, ...]:
-        """The news: new, changed and reopened breaks."""
-        return self._news.kept
-
-    @property
-    def others(self) -> tuple[BreakItem, ...]:
-        return self._others.kept
-
-    @property
     def references(self) -> list[str]:
-        return [each.row.reference for each in (*self.news, *self.others) if each.row.reference]
+        return [each.row.reference for each in (*self.news.kept, *self.others.kept) if each.row.reference]
 
     def kinds(self) -> Iterator[tuple[str, Total]]:
         """Yield the rows and the money of each kind of break, the most severe first. Together they are all breaks."""

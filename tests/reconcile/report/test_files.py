@@ -12,6 +12,7 @@ import sys
 import tempfile
 import zipfile
 from datetime import UTC, datetime
+from importlib.resources import files
 from operator import attrgetter
 from pathlib import Path
 
@@ -289,6 +290,13 @@ def test_outputs():
     assert written == {*FILES} - {MANIFEST, "journal.sqlite", "decisions.jsonl"}
     assert all(each.holds for each in OUTPUTS if each.position)
     assert {each.needs for each in OUTPUTS} == {"", "previous", "statement"}
+    modules = {
+        each: files("payclient.reconcile.report").joinpath(f"{each.begin.partition(':')[0]}.py") for each in OUTPUTS
+    }
+    for output, module in modules.items():
+        imported = set(re.findall(r"^(?:from|import) (\w+)", module.read_text(encoding="utf-8"), re.MULTILINE))
+        others = imported - sys.stdlib_module_names - {"attrs", "payclient"}
+        assert (output.name, bool(output.extra)) == (output.name, bool(others)), others
 
 
 async def test_every_output_is_fed(tmp_path):
@@ -309,6 +317,8 @@ async def test_every_output_is_fed(tmp_path):
     assert "Budi" in breaks
     assert {path.name for path in folder.iterdir()} - {"report.html"} == set(re.findall(r'href="([^"#]+)"', page))
     assert set(pq.read_table(folder / "rows.parquet")["run"].to_pylist()) == {"night-2"}
+    written = [[(tmp_path / night / name).read_bytes() for name in FORMATS] for night in ("night-1", "night-2")]
+    assert [name for name, *both in zip(FORMATS, *written, strict=True) if len({*both}) == 1] == []
 
 
 def test_refused(out):

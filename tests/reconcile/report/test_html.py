@@ -191,8 +191,10 @@ def test_news_first():
     named = [text for text in page.all("th") if re.fullmatch(r"R\d+|D", text)]
     news, others = named[:10], named[10:15]
     assert page.all("h2")[:2] == ["New, changed or reopened", "Breaks by kind"]
-    assert news == ["D", *(f"R{line}" for line in range(31, 22, -1))] == [each.references[0] for each in worst.news]
-    assert others == [f"R{line}" for line in range(9, 4, -1)] == [each.references[0] for each in worst.others]
+    assert (
+        news == ["D", *(f"R{line}" for line in range(31, 22, -1))] == [each.references[0] for each in worst.news.kept]
+    )
+    assert others == [f"R{line}" for line in range(9, 4, -1)] == [each.references[0] for each in worst.others.kept]
 
 
 def test_headline():
