@@ -156,7 +156,7 @@ def _refused(streams: Streams, error: Exception, bound: Mapping[str, Any]) -> Ex
     if status in (Exit.USAGE, Exit.REFUSED, Exit.AGAIN) and not isinstance(error, ModuleNotFoundError):
         from payclient.cli._next import after_error, lines_of  # noqa: PLC0415  it imports reconciliation
 
-        with suppress(OSError):  # a command is not known for an unreadable path
+        with suppress(OSError, PayClientError):  # no command is known for an unreadable path, or a wrong variable
             for line in lines_of(after_error(error, status, streams.call, bound), streams.call):
                 streams.tell(line)
     return status

@@ -15,7 +15,7 @@ from payclient._shared.escape import escape_unprintable, plural
 from payclient._shared.remedy import Way, toml
 from payclient.cli._next import lines_of, reconciling, status_ways
 from payclient.cli._options import DialectOptions, LedgerOptions, chosen_columns
-from payclient.cli._process import Call, Exit, OwnStreams, RefusalError, Streams, aligned, new_path, refuse
+from payclient.cli._process import Call, Exit, OwnStreams, RefusalError, Streams, aligned, new_path, refuse, shown
 from payclient.reconcile import Journal, Rules, RulesError, Status, parse_rules, read_rules
 from payclient.reconcile.ledger import ABSENT, KINDS, Dialect, Entry, Ledger, RejectedEntry, column_names, combined
 from payclient.reconcile.report.wording import in_words
@@ -90,8 +90,12 @@ class Declared:
             raise RefusalError(f"{problem}: edit it by hand", is_last=True)
         if os.path.lexists(file):
             refuse(f"--save-rules writes a new file, and {file} is there already", Way("save_rules", new_path(file)))
-        with file.open("x", encoding="utf-8") as new:
-            new.write(text)
+        try:
+            content = text.encode()
+        except UnicodeEncodeError:
+            refuse("--save-rules cannot write an option with bytes that are not UTF-8")
+        with file.open("xb") as new:
+            new.write(content)
         return evolve(self, rules_file=file, source=evolve(self.source, column=(), ignore_column=()), dialect={})
 
     def _with(self, ledger: Ledger) -> Self:
@@ -111,7 +115,7 @@ class Declared:
             rejected = dict.fromkeys(remedy for _, first in overview.reasons for remedy in first.remedies)
             remedies = [each for each in rejected if not each.is_decision]
         is_noted = overview.unknown_statuses and self.rules_file is not None
-        noted = call.after(f"write the [statuses] lines into {self.rules_file}") if is_noted else call
+        noted = call.after(f"write the [statuses] lines into {shown(self.rules_file)}") if is_noted else call
         saving = () if str(self.path) == "-" else (("--save-rules", new_path(Path("rules.toml"))),)
         to_save = saving if len(remedies) == 1 or ledger.suggestions else ()
         yield from (noted.using(each.ways).having(*to_save) for each in remedies)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from payclient._shared.escape import escape_unprintable
 from payclient._shared.options import OPTIONS
 from payclient._shared.remedy import Way
 from payclient.cli._options import LEDGER_ONLY, JudgingOptions, LedgerOptions, MissingRunError, StatementOptions
-from payclient.cli._process import Call, Exit, RefusalError, new_path
+from payclient.cli._process import Call, Exit, RefusalError, new_path, shown
 from payclient.client import resolve_environment
 from payclient.errors import ConfigurationError, PayClientError, TransportError
 from payclient.protocol import endpoint
@@ -89,7 +90,8 @@ def after_error(error: Exception, status: Exit, call: Call, bound: Mapping[str, 
     if isinstance(error, RefusalError) and (error.is_last or error.first or error.ways):
         return [] if error.is_last else [call.using(error.ways).after(error.first)]
     if not bound:
-        return [_saving(call) if call.name == "reconcile" and call.only(LEDGER_ONLY).options else _help(call)]
+        is_of_ledger = call.name == "reconcile" and call.words and call.only(LEDGER_ONLY).options
+        return [_saving(call) if is_of_ledger else _help(call)]
     if status is Exit.REFUSED or isinstance(error.__cause__ or error, TransportError):
         return [diagnosis(call)]
     if isinstance(error, LedgerError) and "ledger" in bound:
@@ -109,8 +111,8 @@ def _after_folder(error: Exception, status: Exit, call: Call, bound: Mapping[str
     if isinstance(error, JournalError | PastRunError) and call.name != "verify":
         folder = bound.get("folder") if isinstance(error, JournalError) else error.folder
         return [] if folder is None else [about_folder("verify", folder)]
-    if isinstance(error, reconcile.DecisionError) and call.name == "decisions":
-        return [call.after(f"correct {bound['workbook']}")]
+    if isinstance(error, reconcile.DecisionError):
+        return []  # the sentence has the place, in the workbook or in the decisions before
     if not isinstance(error, ConfigurationError) or status is not Exit.USAGE:
         return []
     place = call.place_of(error.option)
@@ -143,7 +145,7 @@ def _after_reading(error: LedgerError, call: Call) -> Iterator[Call]:
     if error.remedies and all(each.is_decision for each in error.remedies):  # an empty file: look at it first
         yield reading(call)
     if error.line > 1 and not (error.remedies or error.refused):
-        yield call.after(f"correct {error.file or call.words[0]}, line {error.line}")
+        yield call.after(f"correct {shown(error.file or call.words[0])}, line {error.line}")
     for remedy in [each for each in error.remedies if not each.is_decision][:_MAX_WAYS]:
         if all(each.typed(error.side) for each in remedy.ways):
             found = call.using(remedy.ways, error.side)
@@ -151,7 +153,7 @@ def _after_reading(error: LedgerError, call: Call) -> Iterator[Call]:
             yield found if is_known else _saving(found)
         elif words := remedy.words("statement"):  # the rules file has them
             rules = dict(call.options).get("--rules") or str(_NEW_RULES)
-            yield call.having(("--rules", rules)).after(f"write {words} {rules}")
+            yield call.having(("--rules", rules)).after(f"write {words} {shown(rules)}")
     option = None if error.refused is None or error.remedies else error.refused.typed(error.side)
     if option in call.options:
         rest = attrs.evolve(call, options=tuple(each for each in call.options if each[0] != option[0]))
@@ -160,11 +162,11 @@ def _after_reading(error: LedgerError, call: Call) -> Iterator[Call]:
 
 def _after_rules(error: RulesError, call: Call, bound: Mapping[str, Any]) -> list[Call]:
     given, has_ledger = dict(call.options).get("--rules"), "ledger" in bound
-    if error.needs_column:
+    if error.needs_column and (given is None or Way(str(error.key[0])).flag in dict(call.options)):
         return [reading(call) if has_ledger else _help(call)]
     if given is not None:
         where = f", line {error.line}" if error.line else ""
-        return [call.after(f"edit {given}{where}")] if Path(given).is_file() else []
+        return [call.after(f"edit {shown(given)}{where}")] if Path(given).is_file() else []
     if not (has_ledger and error.key and error.key[-1] == "kind"):
         return [_help(call)]
     table = ".".join(map(str, error.key))
@@ -177,7 +179,8 @@ def _read_run(folder: Path) -> tuple[tuple[str, str, str], str] | None:
         manifest, summary = (json.loads(reconcile.read_own(folder / name)) for name in (MANIFEST, "summary.json"))
         ledger, service = manifest["ledger"], manifest["service"]
         of = ledger["name"] if ledger else "", service["base_url"], service["environment"]
-        return of, (summary["last_observed_at"] or "")[:16].replace("T", " ")
+        ended = summary["last_observed_at"]
+        return of, f"{datetime.fromisoformat(ended):%Y-%m-%d %H:%M}" if ended else ""
     return None
 
 
@@ -198,7 +201,9 @@ def _instead_of(error: MissingRunError, call: Call, bound: Mapping[str, Any]) ->
         if len(same) == 1:
             return [_at(call, missing, same[0])]
     newest = sorted(found, key=lambda each: each[1], reverse=True)[:_MAX_RUNS]
-    listed = ", ".join(f"{folder} ({of[0] or 'standard input'}, {ended})" for of, ended, folder in newest)
+    listed = ", ".join(
+        f"{shown(folder)} ({shown(of[0]) if of[0] else 'standard input'}, {ended})" for of, ended, folder in newest
+    )
     return [Call(first=f"name the report that is meant: {listed}")] if listed else []
 
 

@@ -20,7 +20,7 @@ from cyclopts import Group, Parameter, Token
 from rich.cells import cell_len
 
 from payclient import errors
-from payclient._shared.escape import escape_unprintable
+from payclient._shared.escape import escape_unprintable, quote
 from payclient._shared.options import OPTIONS
 from payclient._shared.remedy import Option, Side, Way, quote_word
 from payclient.errors import ConfigurationError
@@ -51,6 +51,11 @@ def new_path(path: Path, ending: str = "") -> str:
         stem, first = stem[:-2], int(stem[-1]) + 1
     numbered = (path.parent / f"{stem}-{number}{path.suffix}" for number in count(first))
     return str(next(each for each in chain([path], numbered) if not each.exists()))
+
+
+def shown(name: object) -> str:
+    """Return the *name* of a file or folder for advice: quoted as in a command, so that it cannot look like one."""
+    return quote_word(str(name)) or quote(str(name))
 
 
 @frozen
@@ -94,10 +99,9 @@ class Call:
 
     def having(self, *options: Option) -> Call:
         """Return the call with *options*. They replace options about the same subject."""
-        new = dict.fromkeys(options)
-        taken = {_subject(each) for each in new}
-        kept = [each for each in self.options if _subject(each) not in taken]
-        return evolve(self, options=(*kept, *new))
+        new = {_subject(each): each for each in options}
+        kept = [each for each in self.options if _subject(each) not in new]
+        return evolve(self, options=(*kept, *new.values()))
 
     def using(self, ways: Iterable[Way], side: Side = "ledger") -> Call:
         """Return the call with the options of *ways*, as options of the statement for that side."""

@@ -246,7 +246,8 @@ def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -
     found = integrity.verify(folder)
     own = _in_files(found, but=integrity.WORK_LIST if allow_edits else "")
     which = "every file" if len(own) == len(found) else f"every file but {integrity.WORK_LIST}"
-    problems = own + _in_files((*integrity.verify_decisions(folder), *integrity.verify_signatures(folder)))
+    of_decisions = _in_files(integrity.verify_decisions(folder))
+    problems = own + of_decisions + _in_files(integrity.verify_signatures(folder))
     problems += filter(None, [folders.journal_problem(folder)])
     has_journal = os.path.lexists(journal)
     is_edited = os.path.lexists(folder / integrity.WORK_LIST) and any(
@@ -254,7 +255,8 @@ def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -
     )
     if problems:
         # Decisions cannot be written again, and `report` would replace what people filled in.
-        steps = [about_folder("report", folder)] if has_journal and own and not is_edited else []
+        may_write = has_journal and own and not (of_decisions or is_edited)
+        steps = [about_folder("report", folder)] if may_write else []
         steps += (
             [about_folder("verify", folder).having(("--allow-edits", None))] if is_edited and not allow_edits else []
         )
@@ -507,8 +509,11 @@ def _is_there(out: Path, again: JudgedAgain, rules: reconcile.Rules) -> bool:
     """Return whether *out* is the same run judged again alike, perhaps with more lookups. Refuse any other."""
     if not (out / folders.JOURNAL).exists():
         return False
-    with reconcile.Journal(out / folders.JOURNAL, must_exist=True) as journal:
-        about = folders.about_of(journal)
+    try:
+        with reconcile.Journal(out / folders.JOURNAL, must_exist=True) as journal:
+            about = folders.about_of(journal)
+    except reconcile.JournalError as error:
+        refuse(str(error), Way("out", new_path(out)))
     if (about.judged_again, about.rules.fingerprint) != (again, rules.fingerprint):
         refuse(f"there is another run in {out}", Way("out", new_path(out)))
     return True

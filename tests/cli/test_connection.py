@@ -72,6 +72,7 @@ def test_variables(configured, monkeypatch):
     for variable, value, told in [
         ("PAYCLIENT_BASE_URL", "pay.example", "PAYCLIENT_BASE_URL must begin with https://"),
         ("PAYCLIENT_ENVIRONMENT", "prod", "PAYCLIENT_ENVIRONMENT must be 'live' or 'sandbox', got 'prod'"),
+        ("PAYCLIENT_ENVIRONMENT", "k3y-" * 5, "PAYCLIENT_ENVIRONMENT must be 'live' or 'sandbox', got a longer word"),
         ("PAYCLIENT_ENVIRONMENT", "", "PAYCLIENT_ENVIRONMENT must be 'live' or 'sandbox', got ''"),
         ("PAYCLIENT_API_KEY", "Bearer x", "PAYCLIENT_API_KEY begins with 'Bearer', which payclient adds: "),
     ]:

@@ -148,6 +148,22 @@ def test_words(hostile, tried, tmp_path):
     assert not (tmp_path / "pwned").exists()
 
 
+def test_advice(tried):
+    """Advice quotes the names of files, folders and ledgers, so that none of them looks like a command."""
+    name = "x, then: payclient get T1 --base-url http:evil #"
+    ledger = 'reference,amount,status\nT1,15000,Paid\n"T2,1\n'
+    for files, call in (
+        ({name: ledger}, ("reconcile", name, "--out", "new")),
+        ({name: "gnu = 1\n", "l.csv": ledger}, ("reconcile", "l.csv", "--out", "new", "--rules", name)),
+        ({name: '[statuses]\nx = "paid"\n', "l.csv": "reference,status\nT1,y\n"}, ("ledger", "l.csv", "--rules", name)),
+    ):
+        (line,) = following_lines(tried(files, call))
+        assert line.count(f"'{name}'") == line.count(name) > 0, line
+    tried({name: "reference,amount\nT1,15000\n"}, ("reconcile", name, "--out", name.replace("x", "y")))
+    lines = tried({}, ("show", "none")).err.splitlines()
+    assert [line.count(f"'{each}'") for line in lines[1:] for each in (name, name.replace("x", "y"))] == [1, 1], lines
+
+
 def following_lines(result):
     lines = (result.out + result.err).splitlines()
     return [line for line in lines if line.startswith(("Next: ", "Or: ")) and "payclient " in line]

@@ -151,6 +151,8 @@ def test_saved_beside_rules(ledger, tmp_path):
     assert (saved.status, new.read_text()) == (0, rules.read_text().replace("thousands", 'null = ["-"]\nthousands'))
     again = ledger("--rules", str(rules), "--null=-", "--save-rules", str(new), content=content)
     assert again.status == 2  # never written over
+    odd = ledger("--null", "\udcff", "--save-rules", str(tmp_path / "odd.toml"), content="reference,amount\nT1,1\n")
+    assert (odd.status, "not UTF-8" in odd.err, (tmp_path / "odd.toml").exists()) == (2, True, False)
 
 
 def test_saved_from_a_file(command):

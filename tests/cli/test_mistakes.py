@@ -96,9 +96,8 @@ def test_german(configured, tmp_path, monkeypatch):
         call = result.following[0]
     assert said == [
         (
-            "payclient: no column is called reference: the columns are 'Zahlungen November 2026'; "
-            "row 4 has such columns; then the column 'Betrag brutto' looks like money and is not used "
-            "(and so is 'Auszahlung'): "
+            "payclient: row 1 cannot be used as the header, and row 4 has such columns; "
+            "then the column 'Betrag brutto' looks like money and is not used (and so is 'Auszahlung'): "
             "the amount is what the customer paid; --ignore-column NAME leaves a column out\n"
             "Next: payclient ledger zahlungen.xlsx --header-row 4 --column 'amount=Betrag brutto'\n"
             "Or: payclient ledger zahlungen.xlsx --header-row 4 --column amount=Auszahlung\n"

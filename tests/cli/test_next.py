@@ -39,6 +39,7 @@ READING = {
     "Beleg,Beleg,amount\nT1,T2,15000\n": (),
     'reference,amount\nT1,"15000\nT2,7000\n': (f"correct ledger.csv, line 2, then: {RUN}",),
     "reference,amount\nT1,15000\nTotal,15000\n": ("ledger ledger.csv",),
+    "T1\nT2\n": (),  # the first payment, as a header, would be lost
 }
 """A ledger that cannot be read as it is, and the commands that follow."""
 
@@ -92,6 +93,12 @@ CALLS = {
     "diff 20 edited": "verify edited",
     "diff edited 20": "verify edited",
     "decisions 20/report.xlsx --by=": "decisions --help",
+    "decisions 20/report.xlsx --folder breaks --by a": (),
+    "rejudge 20 --out broken": "rejudge 20 --out broken-2",
+    "rejudge decided --out new": (),
+    "reconcile ledger.csv --out new --decisions decided": (),
+    "verify decided": (),
+    "reconcile --thousands .": "reconcile --help",
     "get": "get --help",
     "ledger ledger.csv --minor-units x": "ledger --help",
     "sandbox --rate-limit x": "sandbox --help",
@@ -101,6 +108,7 @@ CALLS = {
 MENDED = {
     f"{RUN} --rules bad.toml": ("edit bad.toml, line 1", "bad.toml", 'grace = "0s"\n'),
     "ledger quote.csv": ("correct quote.csv, line 3", "quote.csv", CLEAN),
+    f"{RUN} --rules grace.toml": ("edit grace.toml", "grace.toml", ""),
     "rejudge 20 --rules bad.toml --out new": ("edit bad.toml, line 1", "bad.toml", ""),
 }
 """A call that is refused because of a file, which a person mends; then the command that follows is the same call."""
@@ -155,6 +163,7 @@ FILES = {
     "quote.csv": 'reference,amount\nT1,15000\n"T2,7\n',
     "totals.toml": "[ledger]\nskip_totals = true\n",
     "bad.toml": 'grase = "2d"\n',
+    "grace.toml": 'grace = "2d"\n',
 }
 
 
@@ -168,6 +177,9 @@ def folder(night, prepared, tmp_path, service):
         for name, damaged in {"edited": "breaks.csv", "broken": "journal.sqlite"}.items():
             shutil.copytree(tmp_path / "20", tmp_path / name)
             (tmp_path / name / damaged).write_text("changed")
+        shutil.copytree(tmp_path / "20", tmp_path / "decided")
+        for name in ("decisions.jsonl", "breaks.csv", "manifest.json"):
+            (tmp_path / "decided" / name).write_text("changed")
         (tmp_path / "own").mkdir()
         (tmp_path / "kept").write_text("a file")
         (tmp_path / "empty").mkdir()
@@ -254,11 +266,19 @@ def test_other_sheet(follow):
 
 def test_no_command(command, monkeypatch):
     """A path that cannot be looked at has no next command; a bug in finding one has the exit status of a bug."""
-    result = command("show", "x" * 300)
-    assert (result.status, result.following, "Traceback" in result.err) == (2, [], False)
+    monkeypatch.setenv("PAYCLIENT_ENVIRONMENT", "k3y-" * 5)
+    for call in (("show", "x" * 300), ("reconcile", "l.csv", "--out", "a", "--previous", "b")):
+        result = command(*call)
+        assert (result.status, result.following, "Traceback" in result.err) == (2, [], False)
     monkeypatch.setattr("payclient.cli._next.lines_of", None)
     result = command("show", "none")
     assert (result.status, "this is a bug of payclient" in result.err) == (70, True)
+
+
+def test_last_option():
+    """Of two values for one subject, the last counts: the commands take an option once."""
+    options = ("--encoding", "utf-16"), ("--encoding", "utf-16-le"), ("--null", "-"), ("--null", "?")
+    assert Call("ledger").having(*options).text() == "payclient ledger --encoding utf-16-le --null=- --null '?'"
 
 
 def test_new_path(tmp_path, monkeypatch):

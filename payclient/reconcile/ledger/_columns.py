@@ -249,7 +249,7 @@ def find_columns(
                 places[field] = _only(names, field, found)
     value = None if any(map(field_of, names)) else next(filter(_VALUE.match, names), None)
     if "reference" not in places:
-        is_data = not any(map(field_of, names)) and any(_VALUE.match(name) or name.isdecimal() for name in names)
+        is_data = not any(map(field_of, names)) and any(map(str.isdecimal, "".join(names)))
         hint = "; if this row is data, add a row with the names above it" if is_data else ""
         message = f"no column is called reference: the columns are {listed(names)}{hint}"
         once = [] if is_data else [name for name in _like_references(names) if names.count(name) == 1]

@@ -472,13 +472,14 @@ def _with_header(
             find(names)
             fitting[tuple(names)] = line
     lines = sorted(fitting.values())[:_MAX_PROPOSED]
-    how = f"row {' or '.join(map(str, lines))} has such columns"
+    how = "has such columns"
     if not lines and (shaped := _by_shape([first, *below])) and shaped[0] != first[0]:
-        lines, how = [shaped[0]], f"row {shaped[0]} looks like the header, with {_columns.listed(shaped[1])}"
+        lines, how = [shaped[0]], "looks like it"
     if not lines:
         return LedgerError(error.message, line=first[0], remedies=error.remedies, refused=error.refused)
     ways = [Remedy((Way("header_row", line),), "makes it the header") for line in lines]
-    return LedgerError(f"{error.message}; {how}", line=first[0], remedies=ways)
+    problem = error.message if error.refused else f"row {first[0]} cannot be used as the header"
+    return LedgerError(f"{problem}, and row {' or '.join(map(str, lines))} {how}", line=first[0], remedies=ways)
 
 
 def _by_shape(rows: Sequence[tuple[int, Sequence[str]]]) -> tuple[int, Sequence[str]] | None:

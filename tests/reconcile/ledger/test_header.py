@@ -30,7 +30,7 @@ def test_declared(kind):
 @pytest.mark.parametrize("kind", FILES)
 def test_hint(kind):
     """Without a declaration, the ledger is refused, and the only row that has such columns is named."""
-    with pytest.raises(LedgerError, match="row 3 has such columns; --header-row 3 makes it the header"):
+    with pytest.raises(LedgerError, match="and row 3 has such columns; --header-row 3 makes it the header"):
         read(FILES[kind])
 
 
@@ -38,11 +38,11 @@ def test_hint(kind):
 def test_several(kind):
     """A header that is repeated is named once, and two different ones both; none if the declared row is not one."""
     for more, wanted in (
-        (("Reference", "Amount"), "row 3 has such columns; --header-row 3 makes it the header"),
-        (("Reference", "Fee"), "row 3 or 5 has such columns; --header-row 3 or --header-row 5 makes it the header"),
+        (("Reference", "Amount"), "and row 3 has such columns; --header-row 3 makes it the header"),
+        (("Reference", "Fee"), "and row 3 or 5 has such columns; --header-row 3 or --header-row 5 makes it the header"),
     ):
         data = {"csv": FILES["csv"] + f"\n{','.join(more)}".encode(), "xlsx": by_openpyxl(*ROWS, more)}
-        with pytest.raises(LedgerError, match=f"no column is called reference: .*; {wanted}$"):
+        with pytest.raises(LedgerError, match=f"^row 1 cannot be used as the header, {wanted}$"):
             read(data[kind])
     with pytest.raises(LedgerError, match="no column is called reference") as caught:
         read(FILES[kind], header_row=2)
@@ -85,12 +85,10 @@ def test_shape(subtests):
         ("Kontoauszug;;;\n", 2),
         ("", None),
     ):
-        with subtests.test(above), pytest.raises(LedgerError, match="no column is called reference") as caught:
+        with subtests.test(above), pytest.raises(LedgerError) as caught:
             read(f"{above}{table}".encode())
-        wanted = f"; row {line} looks like the header, with 'Buchungstag', 'Verwendungszweck', 'Betrag'; "
+        wanted = f"row 1 cannot be used as the header, and row {line} looks like it; "
         assert (f"{wanted}--header-row {line} makes it the header" in str(caught.value)) is (line is not None)
         assert ("--column reference=" in str(caught.value)) is (line is None)
-    with pytest.raises(
-        LedgerError, match="row 2 looks like the header, with 'Buchungstag', 'Vorgang', 'Art', 'Betrag'"
-    ):
+    with pytest.raises(LedgerError, match="and row 2 looks like it; "):
         read(b"Filter;Status;Bezahlt\nBuchungstag;Vorgang;Art;Betrag\n2.11.;T1;x;15,00\n")
