@@ -81,13 +81,13 @@ OTHER_FIELDS = (
     Field("payout", Cell.WORD),
 )
 
-COMPARED = tuple(each.name for each in COMPARED_FIELDS)
+COMPARED = tuple(column.name for column in COMPARED_FIELDS)
 """The optional columns that are compared, in the order of every report."""
 
-FIELDS = ("reference", *COMPARED, *(each.name for each in OTHER_FIELDS))
+FIELDS = ("reference", *COMPARED, *(column.name for column in OTHER_FIELDS))
 """The fields that a column can have, in the order of every list."""
 
 KINDS: Mapping[str, str] = MappingProxyType(
-    {each.name: each.cell.value for each in (Field("reference", Cell.CODE), *COMPARED_FIELDS, *OTHER_FIELDS)}
+    {column.name: column.cell.value for column in (Field("reference", Cell.CODE), *COMPARED_FIELDS, *OTHER_FIELDS)}
 )
 """Kind of cell of each field."""

@@ -115,11 +115,9 @@ class Answers:
         return tuple(entry for entry in entries if isinstance(entry, Entry))  # in the order of the queries
 
     def pending(self, reference: str) -> PendingLookup | None:
-        """Return the lookup of *reference*, as without a previous run. None if it has an answer, or no usable row."""
-        query = f"SELECT position, first, {tables.ENTRY} {_UNANSWERED} AND reference = ?"
-        for position, first, *cells in self._database.fetch(query, (reference,)):
-            return PendingLookup(reference, position, self._entries(first, cells))
-        return None
+        """Return the lookup of *reference*. None if it has an answer, or no usable row."""
+        rows = self._database.fetch(f"SELECT {_LOOKUP} {_UNANSWERED} AND reference = ?", (reference,))
+        return self._lookup(*rows[0]) if rows else None
 
     def forget_reused(self) -> bool:
         """Delete the reused answers that need confirmation, for two lookups in this run. Return whether any was."""

@@ -40,7 +40,7 @@ VERSION = 11
 APPLICATION = 0x7061794A
 """`payJ`: the SQLite application id of a journal."""
 
-ENTRY_COLUMNS = tuple(each.name for each in fields(Entry) if each.name not in ("line", "payout"))
+ENTRY_COLUMNS = tuple(attribute.name for attribute in fields(Entry) if attribute.name not in ("line", "payout"))
 TRANSACTION_COLUMNS = (*DOCUMENTED, "deviations")
 ANSWER_COLUMNS = ("answer", "at", "error", "message", "reused_from", *TRANSACTION_COLUMNS)
 
@@ -152,8 +152,8 @@ def observation_from(cells: Sequence[Any]) -> Observation | None:
 def _cells(values: Iterable[Any]) -> list[Any]:
     # Without a call for what most cells are: text, nothing, or a number of 64 bits, which SQLite can store.
     return [
-        each if each is None or type(each) is str or (type(each) is int and -_BOUND <= each < _BOUND) else _cell(each)
-        for each in values
+        cell if cell is None or type(cell) is str or (type(cell) is int and -_BOUND <= cell < _BOUND) else _cell(cell)
+        for cell in values
     ]
 
 
@@ -199,7 +199,7 @@ def how_different(stored: Entry | RejectedEntry, entry: Entry | RejectedEntry) -
     """Name the fields of a ledger row that differ. Without their values: these may be confidential."""
     if type(stored) is not type(entry):
         return f"the row was {'rejected' if isinstance(stored, RejectedEntry) else 'usable'}, and is not now"
-    names = [each.name for each in fields(type(entry)) if getattr(stored, each.name) != getattr(entry, each.name)]
+    names = [cell.name for cell in fields(type(entry)) if getattr(stored, cell.name) != getattr(entry, cell.name)]
     return f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'} different"
 
 

@@ -87,7 +87,7 @@ def settlement_moves(row: Row) -> Iterator[tuple[SettlementStep, int]]:
     if paid is not None and settled is not None:
         yield from _settled(row, settled, paid)
     elif paid is not None:
-        waived = any(each.code is Code.NOT_SETTLED and each.waived for each in row.findings)
+        waived = any(finding.code is Code.NOT_SETTLED and finding.waived for finding in row.findings)
         yield SettlementStep.NOT_SETTLED_YET if waived else SettlementStep.NOT_SETTLED, -paid
     elif settled is not None:
         yield from _unpaid(row, settled)
@@ -103,22 +103,22 @@ def _settled(row: Row, settled: Settled, paid: int) -> Iterator[tuple[Settlement
     if settled.refund_fees:
         yield SettlementStep.REFUND_FEES, settled.refund_fees
     rest = settled.money - settled.refund_fees - paid - fee
-    is_different = rest or any(each.code is Code.SETTLED_DIFFERENTLY for each in row.findings)
+    is_different = rest or any(finding.code is Code.SETTLED_DIFFERENTLY for finding in row.findings)
     yield SettlementStep.SETTLED_DIFFERENTLY if is_different else SettlementStep.SETTLED, rest
 
 
 def _unpaid(row: Row, settled: Settled) -> Iterator[tuple[SettlementStep, int]]:
     # Without a usable answer, it is unknown whether the transaction exists.
-    is_unusable = row.bucket is Bucket.REJECTED or any(each.code is Code.UNUSABLE_ANSWER for each in row.findings)
+    is_unusable = row.bucket is Bucket.REJECTED or any(finding.code is Code.UNUSABLE_ANSWER for finding in row.findings)
     if row.bucket is Bucket.UNRESOLVED or (row.transaction is None and is_unusable):
         yield SettlementStep.UNRESOLVED, settled.money
         return
     stated = settled.stated
-    if stated is None or stated > 0 or any(each.code is Code.SETTLED_NOT_PAID for each in row.findings):
+    if stated is None or stated > 0 or any(finding.code is Code.SETTLED_NOT_PAID for finding in row.findings):
         yield SettlementStep.SETTLED_NOT_PAID, settled.money
         return
-    sides = (each for each in row.findings if each.code is Code.SETTLED_DIFFERENTLY)
-    least = next((each.service for each in sides if isinstance(each.service, int)), stated)
+    sides = (finding for finding in row.findings if finding.code is Code.SETTLED_DIFFERENTLY)
+    least = next((finding.service for finding in sides if isinstance(finding.service, int)), stated)
     moves = {
         SettlementStep.FEES: settled.money - stated - settled.refund_fees,
         SettlementStep.REFUND_FEES: settled.refund_fees,
@@ -135,7 +135,7 @@ def _fee(row: Row, settled: Settled, paid: int) -> int:
     found = row.transaction
     if found is not None and found.amount_received is not None:
         return found.amount_received - paid
-    is_different = any(each.code is Code.SETTLED_DIFFERENTLY for each in row.findings)
+    is_different = any(finding.code is Code.SETTLED_DIFFERENTLY for finding in row.findings)
     if found is not None and found.fee is not None and is_different and settled.amount in (None, paid):
         return -abs(found.fee)
     return settled.money - settled.refund_fees - (paid if settled.amount is None else settled.amount)
@@ -241,7 +241,7 @@ Cause: TypeAlias = tuple[Any, ...]
 def causes(row: Row) -> Iterator[Cause]:
     """Yield the attributes that the differences of a break may share with others."""
     decisive = [finding for finding in row.findings if finding.is_decisive]
-    has_amount = any(each.code in (Code.UNDERPAID, Code.OVERPAID) for each in decisive)
+    has_amount = any(finding.code in (Code.UNDERPAID, Code.OVERPAID) for finding in decisive)
     for finding in decisive:
         # A different net amount repeats the finding of the gross amount.
         if finding.code.pattern is not None and not (finding.code is Code.NET_DIFFERS and has_amount):

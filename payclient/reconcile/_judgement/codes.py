@@ -97,7 +97,7 @@ class Described(StrEnum):
     def __new__(cls, name: str, *facts: object) -> Self:
         member = str.__new__(cls, name)
         member._value_ = name
-        attributes = (each for base in cls.__mro__ for each in get_annotations(base))
+        attributes = (attribute for base in cls.__mro__ for attribute in get_annotations(base))
         for attribute, fact in zip(attributes, facts, strict=True):
             setattr(member, attribute, fact)
         return member

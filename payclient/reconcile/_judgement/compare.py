@@ -144,9 +144,9 @@ def _identity(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[
             yield from _text(compared, rules, ours, *(getattr(transaction, name) for name in compared.at_service))
 
 
-_TEXTS = tuple(each for each in COMPARED_FIELDS if each.is_text and each.name != "status")
-_texts_of = attrgetter(*(each.name for each in _TEXTS))
-_texts_at_service = attrgetter(*(each.at_service[0] for each in _TEXTS))
+_TEXTS = tuple(column for column in COMPARED_FIELDS if column.is_text and column.name != "status")
+_texts_of = attrgetter(*(column.name for column in _TEXTS))
+_texts_at_service = attrgetter(*(column.at_service[0] for column in _TEXTS))
 
 
 def _text(field: Field, rules: Rules, cell: str | None, *said: str | None) -> Iterator[Finding]:
@@ -155,7 +155,7 @@ def _text(field: Field, rules: Rules, cell: str | None, *said: str | None) -> It
         if theirs is not None:
             yield _not_compared(field.name, theirs)
         return
-    same = rules.fold(ours, field.name) in [folded(text_stated(each) or "", field.name) for each in said]
+    same = rules.fold(ours, field.name) in [folded(text_stated(word) or "", field.name) for word in said]
     if not same:
         yield _differs(OF_TEXTS[field.name], field.name, ours, theirs)
     elif field.is_exact and ours != theirs:
@@ -309,8 +309,8 @@ class StatementSum:
     def totals(self, ignored: Sequence[values.IgnoredLines] = ()) -> StatementTotals:
         return StatementTotals(
             **self._sums,
-            ignored_lines=sum(each.lines for each in ignored),
-            ignored_amount=sum(each.amount for each in ignored),
+            ignored_lines=sum(kind.lines for kind in ignored),
+            ignored_amount=sum(kind.amount for kind in ignored),
             is_net=self._is_net,
             problems=tuple(self._problems),
             payouts=tuple(self._payouts.values()),

@@ -177,5 +177,5 @@ def with_decisions(rules: Rules, decisions: Iterable[Decision]) -> Rules:
     """Return *rules* with the acceptances. A decision about a difference wins over a rule about it."""
     latest = {decision.key: decision for decision in decisions}
     accepted = [each for decision in latest.values() if (each := decision.acceptance) is not None]
-    known = {(each.reference, each.code): each for each in (*rules.accepted, *accepted)}
+    known = {(one.reference, one.code): one for one in (*rules.accepted, *accepted)}
     return evolve(rules, accepted=known.values()) if accepted else rules

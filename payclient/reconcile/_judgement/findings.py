@@ -66,7 +66,7 @@ class ResolvedBy(StrEnum):
 
 def as_list(texts: Iterable[str]) -> str:
     """Return *texts* as one line, for `read_list`. One with a comma is in quotes."""
-    return ", ".join('"' + each.replace('"', '""') + '"' if {*each} & {*',"'} else each for each in texts)
+    return ", ".join('"' + text.replace('"', '""') + '"' if {*text} & {*',"'} else text for text in texts)
 
 
 def read_list(line: str) -> list[str]:
@@ -154,7 +154,7 @@ class Finding:
             numbers = [(sides[1] or 0) - (sides[0] or 0)]
         else:
             numbers = [*amounts, *(sides if self.code.is_of_statement else ())]
-        return evolve(self, at_stake=max((abs(each) for each in numbers if each is not None), default=None))
+        return evolve(self, at_stake=max((abs(number) for number in numbers if number is not None), default=None))
 
     @property
     def is_decisive(self) -> bool:
@@ -265,7 +265,7 @@ class Row:
     def is_tolerated(self) -> bool:
         """Whether it matched only because the rules waive a difference."""
         found = self.findings if self.bucket is Bucket.MATCHED else ()
-        return bool(found) and any(each.waived and not each.code.is_soft for each in found)
+        return bool(found) and any(finding.waived and not finding.code.is_soft for finding in found)
 
     @property
     def line(self) -> int:

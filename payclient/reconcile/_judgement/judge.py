@@ -105,7 +105,7 @@ def payment_of(lines: Sequence[Entry], rules: Rules, transaction: Transaction | 
     )
 
 
-_MAY_DIFFER = {each.name: each.at_service for each in COMPARED_FIELDS if each.may_differ}
+_MAY_DIFFER = {column.name: column.at_service for column in COMPARED_FIELDS if column.may_differ}
 
 
 def _taken(number: int) -> int:
@@ -124,8 +124,8 @@ def _of_stated(values: Sequence[Any], choose: Callable[[list[Any]], Any] = sum) 
 
 
 def _agreeing(lines: Sequence[Entry], name: str, transaction: Transaction | None, rules: Rules) -> Any:
-    theirs = [] if transaction is None else [getattr(transaction, each) for each in _MAY_DIFFER[name]]
-    keys = [folded(each, name) for each in theirs if isinstance(each, str)]
+    theirs = [] if transaction is None else [getattr(transaction, attribute) for attribute in _MAY_DIFFER[name]]
+    keys = [folded(word, name) for word in theirs if isinstance(word, str)]
 
     def agreeing(stated: list[Any]) -> Any:
         same = [value for value in stated if value in theirs]
@@ -334,7 +334,7 @@ class _Judgement:
         if last.transaction is None:
             return bool(findings[0].waived)
         if differences := [each for each in findings if each.code.is_of_status or each.code is Code.NOT_SETTLED]:
-            return all(each.waived for each in differences)
+            return all(finding.waived for finding in differences)
         # Without a difference, a state in the ledger is the same one.
         return self.rules.read_status(last.transaction.status) is Status.PENDING and isinstance(self.entry.status, str)
 
@@ -397,7 +397,7 @@ class _Judgement:
         seen = last if is_answered else first
         row = Row(
             entry=self.entry,
-            bucket=Bucket.BREAK if found and is_agreed and any(each.is_decisive for each in found) else bucket,
+            bucket=Bucket.BREAK if found and is_agreed and any(finding.is_decisive for finding in found) else bucket,
             findings=in_order(found) if found else (),
             transaction=seen.transaction if seen else None,
             reason=escape_unprintable(reason, max_length=_MAX_REASON) if reason else "",

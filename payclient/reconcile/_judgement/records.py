@@ -88,7 +88,7 @@ MAX_GONE_FOR = 400
 
 def breaks_of(rows: Sequence[Row], *, run: str, remembered: Iterable[BreakRecord] = ()) -> dict[Code, BreakRecord]:
     """Return the breaks of one reference, from all its *rows* in any order, and the records *remembered* before."""
-    breaks = {each.code: each for each in remembered}
+    breaks = {record.code: record for record in remembered}
     found: dict[Code, list[Finding]] = {}
     for finding in (each for row in rows if row.bucket is Bucket.BREAK for each in row.findings if each.is_decisive):
         found.setdefault(finding.code, []).append(finding)
@@ -99,13 +99,13 @@ def breaks_of(rows: Sequence[Row], *, run: str, remembered: Iterable[BreakRecord
             code=code,
             severity=worst.severity,
             sentence=worst.sentence,
-            sides=tuple(sorted({(each.ledger, each.service) for each in findings}, key=repr)),
+            sides=tuple(sorted({(finding.ledger, finding.service) for finding in findings}, key=repr)),
             ledger=_fingerprint(code, _entries(rows)),
             service=_fingerprint(code, _transactions(rows)),
             first_seen=observed_at(rows) if before is None else before.first_seen,
             first_run=run if before is None else before.first_run,
             state=BreakState.NEW if before is None else before.state,
-            at_stake=max(each.at_stake or 0 for each in findings),
+            at_stake=max(finding.at_stake or 0 for finding in findings),
         )
     return breaks
 
@@ -225,7 +225,7 @@ class ReferenceRecord:
 
     @property
     def by_code(self) -> Mapping[Code, BreakRecord]:
-        return {each.code: each for each in self.breaks}
+        return {record.code: record for record in self.breaks}
 
 
 ListedRow: TypeAlias = tuple[str, int, int, str | None, bool]
@@ -290,7 +290,7 @@ def with_history(row: Row, earlier: ReferenceRecord, *, run: str) -> Row:
     """Return *row* of *run* with the age of each of its breaks, as the previous run knows them."""
     if row.bucket is not Bucket.BREAK or row.reference is None:
         return row
-    is_one_of_several = row.carried_from or any(each.code is Code.DUPLICATE_REFERENCE for each in row.findings)
+    is_one_of_several = row.carried_from or any(finding.code is Code.DUPLICATE_REFERENCE for finding in row.findings)
     ages = {}
     for change in changes_of(row.reference, earlier.by_code, (row,), run=run):
         known, history = change.was, change.history
@@ -445,7 +445,7 @@ class FirstSeen:
 class Shown:
     """Counts what the service shows in the rows of one run. Memory does not grow with them."""
 
-    _counts: dict[Sight, dict[str, list[int]]] = field(init=False, factory=lambda: {each: {} for each in Sight})
+    _counts: dict[Sight, dict[str, list[int]]] = field(init=False, factory=lambda: {kind: {} for kind in Sight})
 
     def add(self, row: Row) -> None:
         if row.is_repeat or row.reused_from:
@@ -461,9 +461,9 @@ class Shown:
     def set_words(self, columns: Iterable[UnusedColumn]) -> None:
         """Set the words of the unused columns. The column stands before each word."""
         self._counts[Sight.WORD] = {
-            f"{each.name[:_MAX_LENGTH]}{_OF_COLUMN}{word[:_MAX_LENGTH]}": [rows, 0]
-            for each in columns
-            for word, rows in (each.words if 0 < len(each.words) <= _MAX_WORDS else _MANY).items()
+            f"{column.name[:_MAX_LENGTH]}{_OF_COLUMN}{word[:_MAX_LENGTH]}": [rows, 0]
+            for column in columns
+            for word, rows in (column.words if 0 < len(column.words) <= _MAX_WORDS else _MANY).items()
         }
 
     def known(self, before: Mapping[str, tuple[str, ...]] | None) -> Mapping[str, tuple[str, ...]]:

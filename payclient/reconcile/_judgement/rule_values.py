@@ -221,13 +221,13 @@ is_limit: Validator = must_be(
 def _to_days(value: Any) -> Any:
     if isinstance(value, str) or not isinstance(value, Iterable):
         return value
-    days = [to_date(each) for each in cast("Iterable[object]", value)]
-    return tuple(sorted(set(days)) if all(type(each) is date for each in days) else days)
+    days = [to_date(day) for day in cast("Iterable[object]", value)]
+    return tuple(sorted(set(days)) if all(type(day) is date for day in days) else days)
 
 
 _are_days = must_be(
     "a list of dates such as 2026-12-25",
-    lambda value: isinstance(value, tuple) and all(type(each) is date for each in cast("Any", value)),
+    lambda value: isinstance(value, tuple) and all(type(day) is date for day in cast("Any", value)),
 )
 
 
@@ -258,7 +258,7 @@ class Calendar:
             return False
         day = first.astimezone(zone).date()
         following = (day + _DAY * number for number in count())
-        business_days = (each for each in following if each.weekday() < 5 and each not in self.holidays)
+        business_days = (day for day in following if day.weekday() < 5 and day not in self.holidays)
         return last < datetime.combine(next(islice(business_days, limit.days, None)) + _DAY, time(), zone)
 
 

@@ -348,7 +348,7 @@ class Rules:
 
     @cached_property
     def _accepted_by(self) -> Mapping[tuple[Code, str], Accepted]:
-        return {(each.code, each.reference): each for each in self.accepted}
+        return {(one.code, one.reference): one for one in self.accepted}
 
     @cached_property
     def _meanings(self) -> Mapping[str, Status]:
@@ -377,7 +377,7 @@ class Rules:
     @property
     def counts_business_days(self) -> bool:
         """Whether a limit is a number of business days."""
-        return any(isinstance(each, values.BusinessDays) for each in (self.grace, self.statement.settles_within))
+        return any(isinstance(limit, values.BusinessDays) for limit in (self.grace, self.statement.settles_within))
 
     def check_zone(self) -> None:
         """
@@ -437,7 +437,7 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
         Most rules are left out if they are not set.
     """
     plain = asdict(rules, filter=_is_said, value_serializer=_plain)
-    return plain if rules.ignore_columns else {name: each for name, each in plain.items() if name != "ignore_columns"}
+    return plain if rules.ignore_columns else {name: said for name, said in plain.items() if name != "ignore_columns"}
 
 
 def dialect_as_json(dialect: Dialect) -> dict[str, Any]:
@@ -676,11 +676,11 @@ def _made(kind: Any, key: Key, value: Any) -> Any:
 
 
 def _instance(kind: Any, key: Key, dotted: str, table: Mapping[str, Any]) -> Any:
-    known = {each.name: each for each in fields(kind) if each.init}
+    known = {attribute.name: attribute for attribute in fields(kind) if attribute.init}
     if unknown := next((name for name in table if name not in known), None):
         message = f"unknown key {quote(unknown)}{did_you_mean(unknown, known)}: the keys are {', '.join(known)}"
         raise RulesError(f"{dotted}: {message}" if key else message, key=(*key, unknown))
-    if missing := [name for name, each in known.items() if each.default is NOTHING and name not in table]:
+    if missing := [name for name, attribute in known.items() if attribute.default is NOTHING and name not in table]:
         raise RulesError(f"{dotted} lacks {missing[0]}; {' and '.join(missing)} must be given", key=key)
     if kind is not Dialect:
         kinds = get_type_hints(kind)

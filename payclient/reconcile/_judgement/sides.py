@@ -248,7 +248,7 @@ class Payout:
         return self.net - self.gross - self.refunds - self.fees - self.refund_fees - self.unusable
 
     def __add__(self, other: Payout) -> Payout:
-        sums = {each: getattr(self, each) + getattr(other, each) for each in PAYOUT_SUMS}
+        sums = {name: getattr(self, name) + getattr(other, name) for name in PAYOUT_SUMS}
         return evolve(self, date=max(self.date, other.date), **sums)
 
 

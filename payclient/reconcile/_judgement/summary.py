@@ -106,9 +106,9 @@ class Compared:
         fields = {"amount": self.are_amounts_left_out, "status": self.status_left_out}
         return (
             *((LEFT_OUT_FIELD, name) for name, is_left_out in fields.items() if is_left_out),
-            *(("column", each.name) for each in self.unused),
-            *(("column of the statement", each.name) for each in self.unused_in_statement),
-            *(("sheet", each.name) for each in self.unread_sheets),
+            *(("column", column.name) for column in self.unused),
+            *(("column of the statement", column.name) for column in self.unused_in_statement),
+            *(("sheet", sheet.name) for sheet in self.unread_sheets),
         )
 
     @property
@@ -286,9 +286,9 @@ class Summary:
     @property
     def follow_ups(self) -> tuple[FollowUp, ...]:
         """The next steps, the best first: for the verdict, and for breaks in an incomplete run."""
-        first = {each.verdict: each for each in reversed(self.conditions)}
+        first = {condition.verdict: condition for condition in reversed(self.conditions)}
         also = (first.get(Verdict.BREAKS),) if self.verdict is Verdict.INCOMPLETE else ()
-        return tuple(step for each in (first[self.verdict], *also) if each for step in each.follow_ups)
+        return tuple(step for condition in (first[self.verdict], *also) if condition for step in condition.follow_ups)
 
     def exit_status(self, fail_on: Severity | str = Severity.MEDIUM, *, only_news: bool = False) -> int:
         """

@@ -67,7 +67,7 @@ def _disk_faults() -> Generator[None]:
 FIELDS = ("amount", "status", *(name for name in COMPARED if name not in ("amount", "status")))
 """The fields that are compared, in the order of reports."""
 
-_TEXTS = frozenset(each.name for each in COMPARED_FIELDS if each.is_text)
+_TEXTS = frozenset(column.name for column in COMPARED_FIELDS if column.is_text)
 _fields_of = attrgetter(*FIELDS)
 _MAX_METHODS = 1_000
 _MAX_METHOD_LENGTH = 80
@@ -156,8 +156,8 @@ class Tally:
         self.close = finalize(self, self._database.close)
         self._steps = {step: Difference(step=step) for step in Step}
         self._moves = {step: Difference(step=step) for step in causes.SettlementStep}
-        for each in self._rules.accepted:
-            self._acceptances.setdefault(each.reference, {})[each] = AcceptanceState.MET_NO_ROW
+        for acceptance in self._rules.accepted:
+            self._acceptances.setdefault(acceptance.reference, {})[acceptance] = AcceptanceState.MET_NO_ROW
 
     def _insert(self, table: str, rows: Iterable[tuple[Value, ...]]) -> None:
         marks = ", ".join("?" for _ in _TABLES[table].split(", "))
@@ -181,8 +181,8 @@ class Tally:
         if row.bucket is Bucket.BREAK:
             self._add_break(row)
         states = self._acceptances.get(row.reference or "", {})
-        for each, state in states.items():
-            states[each] = min(state, _state_of(each, row, self._rules), key=list(AcceptanceState).index)
+        for acceptance, state in states.items():
+            states[acceptance] = min(state, _state_of(acceptance, row, self._rules), key=list(AcceptanceState).index)
 
     def _add_money(self, row: Row) -> None:
         total = result.Total.of(row)
@@ -243,12 +243,12 @@ class Tally:
 
     def _add_break(self, row: Row) -> None:
         self._breaks[row.severity] += 1
-        shared = (json.dumps(each) for each in dict.fromkeys(causes.causes(row)))
-        self._insert("causes", ((each, row.reference, row.line, str(row.at_stake)) for each in shared))
-        decisive = [each for each in row.findings if each.is_decisive]
-        new = (each for each in decisive if each.history is None or each.history.state is BreakState.NEW)
+        shared = (json.dumps(cause) for cause in dict.fromkeys(causes.causes(row)))
+        self._insert("causes", ((cause, row.reference, row.line, str(row.at_stake)) for cause in shared))
+        decisive = [finding for finding in row.findings if finding.is_decisive]
+        new = (finding for finding in decisive if finding.history is None or finding.history.state is BreakState.NEW)
         self._insert("postings", (_posting(BreakState.NEW, row.reference, each, each.at_stake) for each in new))
-        for key in ((row.reference or "", each.code.value) for each in decisive):
+        for key in ((row.reference or "", finding.code.value) for finding in decisive):
             if (decision := self._decisions.get(key)) is not None and decision.is_due:
                 self._still_there[key] = decision
 
@@ -280,7 +280,7 @@ class Tally:
         compared = self._with_comparisons(left_out, columns)
         self._shown.set_words((*compared.unused, *compared.unused_in_statement, *compared.ignored))
         first_seen = [*self._shown.first(before)]
-        words = [each for each in first_seen if each.kind is records.Sight.WORD]
+        words = [sight for sight in first_seen if sight.kind is records.Sight.WORD]
         oldest, newest = (written for _, written in self._times) if self._times else (None, None)
         return result.Summary(
             rows=self._origins[Origin.LEDGER],
@@ -300,7 +300,7 @@ class Tally:
             still_there=tuple(self._still_there.values()),
             since=since,
             shown=self._shown.known(before),
-            first_seen=tuple(each for each in first_seen if each not in words),
+            first_seen=tuple(sight for sight in first_seen if sight not in words),
             settlement=None if statement is None else self._settlement(statement, payout),
         )
 
@@ -334,7 +334,7 @@ class Tally:
             by_code=MappingProxyType({code: by_code[code] for code in Code if code in by_code}),
             by_age=MappingProxyType({age: by_age[age] for age in result.AGES}),
             payments=payments,
-            news=MappingProxyType({each: news[each] for each in reversed(Severity)}),
+            news=MappingProxyType({severity: news[severity] for severity in reversed(Severity)}),
         )
         steps = found.opening + found.new + found.reopened - found.resolved + FindingTotal(0, found.changed.amount)
         if steps != found.closing:
@@ -381,8 +381,8 @@ class Tally:
         )
         if bridge.residual:
             raise TieOutError(f"the statement does not tie: {bridge.residual} of {statement.total} is not explained")
-        payouts = sum(each.net for each in statement.payouts)
-        if payouts != statement.total or any(each.residual for each in statement.payouts):
+        payouts = sum(part.net for part in statement.payouts)
+        if payouts != statement.total or any(part.residual for part in statement.payouts):
             raise TieOutError(f"the payouts do not tie: their sum is {payouts}, and the statement's {statement.total}")
         return bridge
 
@@ -393,10 +393,10 @@ class Tally:
         previous, new = self._previous, list[tuple[str, str]]()
         if previous is not None and previous.left_out is not None:
             gone = [(result.LEFT_OUT_FIELD, name) for name in previous.stated if name not in compared.stated]
-            new = [each for each in dict.fromkeys((*compared.left_out, *gone)) if each not in previous.left_out]
+            new = [fact for fact in dict.fromkeys((*compared.left_out, *gone)) if fact not in previous.left_out]
         named = {name for _, name in new}
         yield from new
-        yield from ((each.kind.value, each.value) for each in words if each.column not in named)
+        yield from ((word.kind.value, word.value) for word in words if word.column not in named)
 
     def _with_comparisons(self, left_out: result.Compared, columns: Collection[str]) -> result.Compared:
         return evolve(
@@ -438,7 +438,7 @@ class Tally:
 
 def _state_of(accepted: Accepted, row: Row, rules: Rules) -> AcceptanceState:
     at = row.confirmed_at or row.observed_at
-    finding = next((each for each in row.findings if each.code is accepted.code), None)
+    finding = next((finding for finding in row.findings if finding.code is accepted.code), None)
     if row.bucket is Bucket.UNRESOLVED:
         return AcceptanceState.UNKNOWN
     if finding is None or at is None:
