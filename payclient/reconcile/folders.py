@@ -420,10 +420,8 @@ class RunDiff:
         yield from (f"  {json.dumps(name)}: {json.dumps(value)}," for name, value in head.items())
         for state in BreakState:
             yield f"  {json.dumps(state.value)}: ["
-            left = self.counts[state]
-            for change in self.changes(state):
-                left -= 1
-                yield f"    {json.dumps(change)}{',' if left else ''}"
+            for number, change in enumerate(self.changes(state), 1):
+                yield f"    {json.dumps(change)}{',' if number < self.counts[state] else ''}"
             yield "  ]" if state is [*BreakState][-1] else "  ],"
         yield "}"
 

@@ -42,25 +42,15 @@ def begin(opening: Opening) -> None:
 
 def write(file: IO[str], report: Report, *, files: Collection[str] = FILES.keys()) -> None:
     """Write the page, with links to the *files* next to it that it knows."""
-    worst, found = report.worst, report.summary.open_findings
-    groups = groups_of(worst, files)
-    breaks = [group for group in groups if group.severity]
-    stakes = {code.value: total.amount for code, total in found.by_code.items()}
+    worst = report.worst
     shown = {
         "report": report,
-        "summary": report.summary,
-        "about": report.about,
         "words": words,
-        "since": report.summary.since,
         "states": [each for each in report.states.items() if each[1].ledger_rows or each[1].service_rows],
-        "kinds": [(group, stakes.pop(group.code, None)) for group in breaks],  # two severities: the first
-        "also": [(code.label, stakes[code.value]) for code in found.by_code if code.value in stakes],
-        "ages": [each for each in words.open_ages(found) if each[1]],
-        "written": files,
-        "breaks": breaks,
-        "remarks": [group for group in groups if not group.severity],
+        "groups": groups_of(worst, files),
         "unresolved": group_of(worst, Bucket.UNRESOLVED, files),
         "rejected": group_of(worst, Bucket.REJECTED, files),
+        "written": files,
         "files": [(name, holds) for name, holds in FILES.items() if name in files],
     }
     file.writelines(_environment().get_template("report.html.j2").generate({**shown, **_assets()}))

@@ -252,8 +252,8 @@ def row_as_json(row: Row) -> dict[str, Any]:
 
 
 def _side_as_json(side: StatementSide) -> dict[str, Any]:
-    told = {"is_settled": side.settled is not None, "is_in_ledger": side.is_in_ledger}
-    return told if side.settled is None else told | settled_as_json(side.settled)
+    settled = {} if side.settled is None else settled_as_json(side.settled)
+    return {"is_settled": side.settled is not None, "is_in_ledger": side.is_in_ledger, **settled}
 
 
 def settled_as_json(settled: Settled) -> dict[str, Any]:
