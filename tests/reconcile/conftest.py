@@ -1,5 +1,7 @@
 """What several tests of the reconciliation need."""
 
+import sqlite3
+
 import pytest
 
 from support.nights import Nights
@@ -15,3 +17,16 @@ def night(tmp_path):
 def path(tmp_path):
     """Give where a journal may be; its folder is not there yet."""
     return tmp_path / "report" / "journal.sqlite"
+
+
+@pytest.fixture
+def databases(monkeypatch):
+    """Collect the databases that are opened."""
+    opened, connect = [], sqlite3.connect
+
+    def remembering(*args, **options):
+        opened.append(connect(*args, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", remembering)
+    return opened

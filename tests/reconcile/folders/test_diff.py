@@ -121,20 +121,13 @@ def test_paid_twice(run, is_listed, state, second):
         assert ("T1", "paid_twice") in found(diff)[state]
 
 
-def test_unreadable(nights, monkeypatch):
+def test_unreadable(nights, databases):
     """Its database is closed when a report cannot be read."""
-    opened, connect = [], sqlite3.connect
-
-    def remembering(*args, **options):
-        opened.append(connect(*args, **options))
-        return opened[-1]
-
-    monkeypatch.setattr(sqlite3, "connect", remembering)
     (nights[1].folder / "rows.jsonl").unlink()
     with pytest.raises(FileNotFoundError):
         RunDiff(*nights)
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        opened[0].execute("SELECT 1")
+        databases[0].execute("SELECT 1")
 
 
 @pytest.mark.slow

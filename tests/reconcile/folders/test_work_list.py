@@ -245,10 +245,7 @@ def sort_filter_and_hide(sheet):
     sheet.cell(2, sheet.max_column).value = "call them"
 
 
-def expected(folder):
-    return [("T1", "underpaid", "accepted until 2026-12-31"), ("T4", "duplicate_reference", "corrected in the ledger")]
-
-
+TAKEN = [("T1", "underpaid", "accepted until 2026-12-31"), ("T4", "duplicate_reference", "corrected in the ledger")]
 WORKED = both(
     fill("T1", "Ana", "accepted until 2026-12-31", "agreed"),
     fill("T4", "Budi", "corrected in the ledger", "one of them", line=5),
@@ -262,7 +259,7 @@ def keys(decisions):
 def test_sorted_and_filtered(folder, work):
     """A list that was sorted, filtered and partly hidden holds the same decisions."""
     path = work(both(WORKED, sort_filter_and_hide))
-    assert keys(taken(folder, read_work_list(path, RUN))) == expected(folder)
+    assert keys(taken(folder, read_work_list(path, RUN))) == TAKEN
 
 
 @pytest.mark.slow
@@ -275,4 +272,4 @@ def test_libreoffice(folder, work, tmp_path):
     command = [SOFFICE, profile, "--headless", "--convert-to", "xlsx", "--outdir", str(out), str(path)]
     subprocess.run(command, check=True, capture_output=True, timeout=300)
     found = taken(folder, read_work_list(out / "report.xlsx", RUN))
-    assert keys(found) == sorted([*expected(folder), ("007", "underpaid", "")])
+    assert keys(found) == sorted([*TAKEN, ("007", "underpaid", "")])

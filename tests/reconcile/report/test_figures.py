@@ -102,11 +102,8 @@ def in_workbook(folder, summary):
 
 def on_page(folder, summary):
     """Return the figures of the page, which leaves out what has no rows."""
-    page = Page((folder / "report.html").read_text())
-    found = {}
-    for name, table in zip(("tie-out", "statement"), page.all("table", class_="sums cards"), strict=True):
-        found[name] = numbers(table)
-    return found
+    tables = Page((folder / "report.html").read_text()).all("table", class_="sums cards")
+    return dict(zip(("tie-out", "statement"), map(numbers, tables), strict=True))
 
 
 async def test_same_everywhere(second):
@@ -150,13 +147,9 @@ async def test_columns_add_up(second):
     sums = {}
     for name, bucket in (("breaks.csv", Bucket.BREAK), *((name, bucket) for bucket, (name, _) in SHEETS.items())):
         total = summary.buckets[bucket]
-        sums[name] = {
-            "amount, ledger": total.ledger_amount,
-            "amount, service": total.service_amount,
-            "Difference": total.paid_difference,
-        }
-        sums[name] |= {"Ledger amount": total.ledger_amount, "ledger_amount": total.ledger_amount}
-        sums[name] |= {"service_amount": total.service_amount, "difference": total.paid_difference}
+        sums[name] = dict.fromkeys(("amount, ledger", "Ledger amount", "ledger_amount"), total.ledger_amount)
+        sums[name] |= dict.fromkeys(("amount, service", "service_amount"), total.service_amount)
+        sums[name] |= dict.fromkeys(("Difference", "difference"), total.paid_difference)
     for name, titles in sums.items():
         for title in titles.keys() & tables[name][0].keys():
             found = sum(row[title] or 0 for row in tables[name])

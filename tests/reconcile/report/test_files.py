@@ -203,21 +203,14 @@ def test_manifest_comes_last(out):
     assert not list(out.glob(".*"))
 
 
-def test_tables_are_closed(out, monkeypatch):
+def test_tables_are_closed(out, databases):
     """The tables are closed before their folder is removed, because Windows removes no open file."""
-    opened, connect = [], sqlite3.connect
-
-    def remembering(*args, **options):
-        opened.append(connect(*args, **options))
-        return opened[-1]
-
-    monkeypatch.setattr(sqlite3, "connect", remembering)
     with ReportFiles(out) as files:
         files.finish(ABOUT)
-    for database in opened:
+    for database in databases:
         with pytest.raises(sqlite3.ProgrammingError, match="closed"):
             database.execute("SELECT 1")
-    assert opened
+    assert databases
 
 
 async def test_left_in_the_middle(out):
@@ -231,12 +224,9 @@ async def test_left_in_the_middle(out):
 
 def test_does_not_tie(out):
     """Sums that do not tie write no report."""
-    said = Transaction(reference="A", amount=5, status="Paid")
     states = {"ledger_status": Status.PAID, "service_status": Status.PAID}
-    entry = Entry(line=1, reference="A", amount=4, status="Paid")
-    row = Row(entry=entry, bucket=Bucket.MATCHED, transaction=said, **states)
     with ReportFiles(out) as files:
-        files.add(row)
+        files.add(Row(entry=entry("A", 4), bucket=Bucket.MATCHED, transaction=paid("A", 5), **states))
         with pytest.raises(TieOutError):
             files.finish(ABOUT)
     assert content(out) == OLD

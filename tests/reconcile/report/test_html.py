@@ -211,16 +211,9 @@ def test_headline():
 
 def test_one_state():
     """Money by status has a table only if there is money in several states."""
-    rows = [
-        Row(
-            entry=Entry(line=2, reference="A", amount=5),
-            bucket=Bucket.MATCHED,
-            transaction=Transaction(reference="A", amount=5, status="x"),
-            ledger_status=status,
-            service_status=status,
-        )
-        for status in (Status.PAID, Status.PENDING)
-    ]
+    plain = row(amount=5, service=5, bucket=Bucket.MATCHED)
+    states = (Status.PAID, Status.PENDING)
+    rows = [attrs.evolve(plain, ledger_status=state, service_status=state) for state in states]
     assert [Page(page_of(each)).all("h3", id="states") for each in (rows[:1], rows)] == [[], ["Money by status"]]
 
 

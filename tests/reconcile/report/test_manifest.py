@@ -111,11 +111,7 @@ def test_content(report):
         "payclient_version": known.payclient_version,
         "run": known.run,
         "judged_again": None,
-        "service": {
-            "base_url": known.base_url,
-            "environment": known.environment,
-            "key_fingerprint": known.key_fingerprint,
-        },
+        "service": known.service,
         "rules": {"fingerprint": known.rules.fingerprint, "assume_status": "paid", "ledger": {}},
         "compared": json.loads((report / "summary.json").read_text())["compared"],
         "reused": None,
@@ -123,12 +119,8 @@ def test_content(report):
         "statement": None,
         "decisions": None,
         "files": [
-            {
-                "name": name,
-                "size_bytes": (report / name).stat().st_size,
-                "sha256": hashlib.sha256((report / name).read_bytes()).hexdigest(),
-            }
-            for name in FORMATS
+            {"name": name, "size_bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            for name, content in ((name, (report / name).read_bytes()) for name in FORMATS)
         ],
         "sha256": written["sha256"],
     }
