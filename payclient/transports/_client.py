@@ -19,8 +19,8 @@ from payclient._shared.until_done import until_done
 from payclient.protocol import Request, Response
 from payclient.transports._connections import Connection, Connections
 from payclient.transports._failures import Progress, progress_of, translated, without_library_frames
+from payclient.transports._network import Origin
 from payclient.transports._parser import MIN_PART
-from payclient.transports._proxy import Origin
 from payclient.transports.fast import FastTransport, common_headers, header_lines
 
 _Value = TypeVar("_Value")
@@ -231,6 +231,19 @@ class HttpxTransport(FastTransport):
     async def aclose(self) -> None:
         """Close the client and its connections."""
         await self._client.aclose()
+
+
+def transport_over(name: str) -> type[HttpxTransport]:
+    """Return the transport over the library of this name."""
+    try:
+        library = import_module(name)
+    except ModuleNotFoundError:
+        message = f"the transport {name!r} needs {name}: pip install 'payclient[{name}]'"
+    else:
+        if library is httpx:
+            return HttpxTransport
+        return type(f"{name.title()}Transport", (HttpxTransport,), {"library": library})
+    raise errors.ConfigurationError(message)
 
 
 def _is_without_network(head: Any) -> bool:

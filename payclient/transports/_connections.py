@@ -21,21 +21,13 @@ from payclient._shared.until_done import until_done
 from payclient.errors import ClientClosedError, ConfigurationError, PayClientError
 from payclient.protocol import Request, Response
 from payclient.transports._failures import Progress, address_in_words, broken, not_connected
+from payclient.transports._network import Network, Origin, Proxy, TunnelError, default_context, opens_tunnel
 from payclient.transports._parser import MalformedError, ResponseParser
-from payclient.transports._proxy import Network, Origin, Proxy, TunnelError, opens_tunnel
 
 _BUFFER = 8 * 1024
 """Size of the read buffer in bytes. A documented response is about 500 bytes, headers included."""
 _MAX_SILENCE = 1.0
 """Seconds. Most responses begin sooner, and a later one costs a handshake."""
-
-
-def default_context(ca_file: str | None = None) -> ssl.SSLContext:
-    """Return an SSL context with the authorities of *ca_file*, or else the system's."""
-    context = ssl.create_default_context(cafile=ca_file)
-    # `SSLKEYLOGFILE` is ignored: with the secrets of TLS anyone could read the API key. Typeshed does not know None.
-    context.keylog_filename = None  # type: ignore[assignment]
-    return context
 
 
 class TlsSession:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from attrs import define, field
 
 from payclient import errors
-from payclient.transports._proxy import Origin, TunnelError
+from payclient.transports._network import Origin, TunnelError
 
 _ATTRIBUTE = "payclient_progress"
 _BEFORE_SENDING = ("name", "connect", "proxy", "tls")

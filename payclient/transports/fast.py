@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from payclient.errors import ConfigurationError
 from payclient.protocol import Request, Response
 from payclient.transports._connections import Connection, Connections
-from payclient.transports._proxy import Network, Origin, Proxy
+from payclient.transports._network import Network, Origin, Proxy
 
 __all__ = ["FastTransport"]
 

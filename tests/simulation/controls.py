@@ -28,7 +28,7 @@ _LEAVE = "client._lookup:InFlight.__exit__"
 _BELIEVED = "client._lookup:is_believed"
 OURS, INJECTED = ("httpx", "fast"), ("injected",)
 _KNOWN_HEAD = "transports._parser:KnownHead.find"
-_HEARD = "transports._proxy:opens_tunnel"
+_HEARD = "transports._network:opens_tunnel"
 UNVERIFIED = "__import__('ssl')._create_unverified_context()"
 
 
@@ -138,9 +138,9 @@ CONTROLS = (
             "on_failure.callback(opened.close)", "pass", OURS, is_proxied=True),
     Control("the service proves who it is", "transports._connections:Dialer._connect",
             "await self._in_thread(_system_trust)", UNVERIFIED, OURS, is_proxied=True),
-    Control("a refused tunnel is not used", "transports._proxy:_check", "if status >= 300:", "if False:",
+    Control("a refused tunnel is not used", "transports._network:_check_tunnel", "if status >= 300:", "if False:",
             is_proxied=True),
-    Control("a tunnel with something behind its 200 is not used", "transports._proxy:_check",
+    Control("a tunnel with something behind its 200 is not used", "transports._network:_check_tunnel",
             "if rest:", "if False:", is_proxied=True),
     Control("a proxy that leaves opens no tunnel", "transports._connections:_open_tunnel",
             'raise TunnelError("closed the connection before it opened the tunnel")', "return", OURS, is_proxied=True),

@@ -6,8 +6,7 @@ import traceback
 import pytest
 
 from payclient import AsyncClient, ConfigurationError
-from payclient.transports import HttpxTransport
-from payclient.transports._network import make_transport
+from payclient.transports import HttpxTransport, make_transport
 from payclient.transports.fast import FastTransport
 from support.fakes import KEY
 

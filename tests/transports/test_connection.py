@@ -13,7 +13,7 @@ import pytest
 from attrs import define
 
 from payclient.transports._connections import BrokenError, Connection, Pool, _secure
-from payclient.transports._proxy import Origin
+from payclient.transports._network import Origin
 from support.tls_server import Server, established, session
 
 ANSWER = b"HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 2\r\n\r\n{}"

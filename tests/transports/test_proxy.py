@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import ConfigurationError
-from payclient.transports._proxy import Proxy, TunnelError, opens_tunnel
+from payclient.transports._network import Proxy, TunnelError, opens_tunnel
 from payclient.transports.fast import FastTransport
 
 PASSWORD = "p-canary-51d2e84b"
