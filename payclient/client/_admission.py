@@ -82,7 +82,7 @@ class Admission:
         try:
             if not (is_late and result.end is End.FAILED):  # it was left before, and counted then
                 self.outage.ended(ticket, reference, now, result.end, result.failure, result.status)
-            if signal is Signal.OVERLOADED and not self.outage.is_load(reference, result.status):
+            if signal is Signal.OVERLOADED and not self.outage.is_evidence(reference, result.status, now):
                 signal = Signal.SILENT
         finally:
             self.limiter.release(ticket, signal, pause=result.pause, now=now, is_late=is_late)
@@ -93,7 +93,7 @@ class Admission:
         """Return *error*, or a `RateLimitedError` if its status looks like a failure, but means a limit here."""
         if not isinstance(error, errors.ServiceError) or error.asked_pause is not None:
             return error
-        if not self.outage.references.is_limit(error.status_code, now - ticket.started_at, now):
+        if not self.outage.is_limit(error.status_code, now - ticket.started_at, now):
             return error
         message = f"the service limits requests: it refuses some at once, and answers others (HTTP {error.status_code})"
         fields = {name: getattr(error, name) for name in ("status_code", "headers", "body", "request_id")}

@@ -3,32 +3,34 @@ Detect that the service answers no lookup, and reject the lookups that would wai
 
 | state | what is known | a lookup that arrives or waits | one in flight |
 |---|---|---|---|
-| quiet | attempts are answered, or too few have failed, or were left, since the last answer | queues | has `timeout` |
+| quiet | attempts are answered, or too few have failed since the last answer | queues | has `timeout` |
 | out | no lookup is answered | probes, or is rejected | has twice the time allowed since it began |
 | trial | it was out, and nothing was in flight for five seconds | queues; three failures: out | has `timeout` |
 
 A lookup waits in the queue, in back-off, or for an equal lookup that waits. Polls, rows of a stream and lookups that
-are to wait (`on_outage`) are never rejected: for them *out* is the same as *quiet*. No probe is sent in a pause.
+are to wait (`on_outage`) are never rejected: for them *out* is the same as *quiet*. No probe is sent in a pause. The
+time allowed is 1.3 s, or twice the slowest of the recent responses.
 
 1.  An attempt is answered by any response that shows a live service: a transaction, "not found", a refusal or a 429,
     even after its caller has left. It fails without a response, or with one that proves nothing (5xx, 408, 425,
     malformed). An untrusted certificate or a refused tunnel is final: each lookup gets that error at once. It never
     starts an outage, and three in a row end one.
-2.  It is left when its caller gives it up, or its deadline ends it, after more than a quarter of a second and twice
-    the slowest of the recent responses. An attempt that is given up sooner isn't evidence.
-3.  An outage begins when three attempts in a row for two references, or ten for one, have failed, were left or are in
-    flight, without an answer between them. That takes 0.8 s if all have failed. It takes 1.3 s if some have failed or
-    were left, and 1.8 s while all callers still wait, because a service that stalls for a moment can answer them. It
-    takes twice the slowest recent response if that is longer. Before the first response, attempts in flight do not
-    count.
-4.  Failures among answers are load, or references that the service cannot answer (`References`). So it takes twice as
-    long as attempts have lately failed between two answers, up to five seconds. A 500 or a malformed response, up to
-    twenty in a row among answers, doesn't count for the limiter, until it alternates with answers.
-5.  A probe is sent for a new or a queued lookup, at least a second after the last probe. If its
-    reference has failed or was rejected before, or is in flight, no attempt may have been sent for a second. So a
-    reference that always fails takes no probe from the others.
+2.  An outage begins when three attempts in a row for two references, or ten for one, have failed, were left or are in
+    flight, without an answer between them. It takes 0.8 s if all have failed and 1.3 s if some were left, after more
+    than a quarter of a second and twice the slowest recent response. It takes 1.8 s with some in flight, because a
+    service that stalls for a moment can answer them, and twice the slowest recent response if that is longer. Before
+    the first response, attempts in flight do not count.
+3.  A failure is about its reference, and counts neither here nor for the limiter, if that has failed since before the
+    last answer. So is a 500 or a malformed response within the time allowed after the answer to another reference.
+4.  A status alternates with answers if three times in thirty seconds a reference that failed with it is answered, and
+    each began to fail after the one before was answered. References that the service cannot answer never do. Then a
+    failure with this status is about the load. Within the time allowed after an answer, it is the refusal of a limit
+    if it took less than half the time of the slowest recent answer.
+5.  A probe is sent for a new or a queued lookup, at least a second after the last probe. If its reference has failed,
+    was rejected or was the probe before, no attempt may have been sent for a second. So a reference that always fails
+    takes no probe from the others.
 6.  A probe belongs to the client: it has a new connection and the whole `timeout`. Its caller gets a rejection after
-    the time allowed, which is 1.3 s or twice the slowest recent response, or leaves. The response still counts.
+    the time allowed, or leaves. The response still counts.
 7.  Evidence ages: after five seconds with nothing in flight it is void. An outage is then on trial.
 8.  After an outage the limiter starts slowly: all rejected lookups may return at once.
 
@@ -37,11 +39,11 @@ breaker of "Release It!" (Nygard).
 """
 
 import math
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Collection
 from enum import Enum, auto
-
-from attrs import define, field
+from itertools import chain
+from typing import TypeAlias
 
 from payclient._shared.escape import plural
 from payclient._shared.logger import logger
@@ -49,24 +51,21 @@ from payclient.client._lookup import Lookup
 from payclient.client.policies import Clock, Limiter, Ticket
 from payclient.errors import OutageError
 
-_MIN_ALLOWED = 1.3  # seconds for a response, and until silence is an outage if a caller has left
-_MIN_STALL = 1.8  # seconds of silence while all callers wait
-_MIN_FAILING = 0.8  # seconds of failures, and in flight of the last attempt that counts
+_FAILED, _LEFT, _SILENT = 0.8, 1.3, 1.8  # seconds without an answer, by how the attempts have ended
 _MIN_LEFT = 0.25  # seconds
 _SLOWER = 2.0  # times the slowest of the recent responses
-_FORGETTING_GAPS = 0.02  # weight of an answer that arrives sooner after the last one
-_MAX_GAP = 2.5  # seconds
-_ATTEMPTS, _REFERENCES, _ATTEMPTS_OF_ONE = 3, 2, 10
+_FORGETTING = 0.1  # weight of a faster response. A slower one counts at once
+_MIN_ROUND_TRIP = 1e-6  # seconds. In a test a response may take no time
+_ATTEMPTS, _ATTEMPTS_OF_ONE = 3, 10
 _PROBE_GAP = 1.0  # seconds
-_BESIDE = 20  # maximum of failures in a row that count as among answers
 _MAX_AGE = 5.0  # seconds
 _MAX_FAILING = 1000  # references
 _SWITCHES, _ALTERNATING = 3, 30.0  # changes from failures to answers, in these seconds
-_LONG_ROW = 7.0  # times the usual one. By chance, one in a thousand is so long
-_SOONER = 0.9  # share of the fastest recent answer
-_FORGETTING = 0.1  # weight of a new value. A faster, or a slower, answer counts at once
-_MIN_ROUND_TRIP = 1e-6  # seconds. In a test a response may take no time
 _NEVER = math.inf, 0  # when a reference first failed, and the status of its last failure
+
+
+_Evidence: TypeAlias = tuple[float, str, float]
+"""Start and reference of an attempt, and the seconds until it is an outage."""
 
 
 class End(Enum):
@@ -86,113 +85,32 @@ class State(Enum):
     QUIET, OUT, TRIAL = auto(), auto(), auto()
 
 
-class Event(Enum):
-    """Events that may change the state."""
-
-    ANSWERED, DUE, AGED = auto(), auto(), auto()
-
-
-def following(state: State, event: Event) -> State:
-    match state, event:
-        case _, Event.DUE:
-            return State.OUT
-        case State.OUT | State.TRIAL, Event.AGED:
-            return State.TRIAL
-        case _:
-            return State.QUIET
-
-
-@define
-class References:
-    """
-    What is known of each reference: whether it always fails, and whether a limit refuses it now and then.
-
-    1.  A reference that has failed counts again, here and for the limiter, once it was answered or refused.
-    2.  A status alternates with answers if three times in thirty seconds a reference that failed with it is answered,
-        and each began to fail after the one before was answered. References that the service cannot answer never do.
-    3.  Then a failure with this status, sooner than any recent answer, is the refusal of a limit, until seven times as
-        many follow each other as usual. A later failure is about the load.
-    """
-
-    failing: dict[str, tuple[float, int]] = field(factory=dict)  # infinite if it was only rejected. See `_NEVER`
-    slowest: float = 0.0  # the slowest recent answer. 0 before the first
-    _fastest: float = 1e3  # the fastest recent answer. Longer than any before the first
-    _switches: dict[int, deque[float]] = field(factory=dict)  # when references that failed were answered, by status
-    _in_a_row: int = 0  # failures since the last answer
-    _usual_row: float = 0.5
-
-    def answered(self, reference: str, now: float, took: float) -> None:
-        """Record an answer that took as long as answers take."""
-        took = took or _MIN_ROUND_TRIP
-        self._fastest += (1.0 if took < self._fastest else _FORGETTING) * (took - self._fastest)
-        self.slowest += (1.0 if took > self.slowest else _FORGETTING) * (took - self.slowest)
-        self._usual_row += _FORGETTING * (self._in_a_row - self._usual_row)
-        self._in_a_row = 0
-        if reference in self.failing:
-            first_at, status = self.failing.pop(reference)
-            switches = self._switches.setdefault(status, deque([-math.inf] * _SWITCHES, _SWITCHES))
-            if switches[-1] < first_at < math.inf:
-                switches.append(now)
-
-    def failed(self, reference: str, now: float, status: int) -> None:
-        self._in_a_row += 1
-        self.failing[reference] = min(now, self.first_failed(reference)), status
-        if len(self.failing) > _MAX_FAILING:
-            del self.failing[next(iter(self.failing))]
-
-    def first_failed(self, reference: str) -> float:
-        """Return when *reference* first failed since it was answered."""
-        return self.failing.get(reference, _NEVER)[0]
-
-    def alternates(self, status: int, now: float) -> bool:
-        return self._switches.get(status, (-math.inf,))[0] > now - _ALTERNATING
-
-    def is_limit(self, status: int, took: float, now: float) -> bool:
-        """Return whether a failure with *status*, after *took* seconds, is the refusal of a limit."""
-        is_usual = self._in_a_row < _LONG_ROW * (self._usual_row + 0.5)
-        return is_usual and took < _SOONER * self._fastest and self.alternates(status, now)
-
-
-@define
-class _Row:
-    """The attempts in a row that have failed, or were left, since the last answer."""
-
-    length: int = 0
-    left: int = 0
-    references: set[str] = field(factory=set)  # two are enough
-    since: float = math.inf  # start of the first
-    lasted: float = math.inf  # seconds to the beginning of the outage
-
-
-def _is_enough(attempts: int, references: Collection[str]) -> bool:
-    return attempts >= (_ATTEMPTS if len(references) >= _REFERENCES else _ATTEMPTS_OF_ONE)
-
-
 class Outage:
     """The evidence about the service from one client's attempts, and its lookups that may be rejected."""
 
     _clock: Clock  # the first attempt sets it
 
     def __init__(self, limiter: Limiter, lookups: Collection[Lookup] = ()) -> None:
+        self.state = State.QUIET
         self.rejected: int = 0  # lookups, in all outages together
         self.last_failure: str = ""  # class and text, since the last response
         self.sent_at: float = -math.inf
         self.answered_at: float = -math.inf
-        self.state = State.QUIET
-        self.references = References()
         self._limiter, self._lookups = limiter, lookups
-        self._row = _Row()
-        self._longest_gap = 0.0  # seconds of failures between two recent answers
+        self._slowest = 0.0  # of the recent responses. 0 before the first
+        self._in_flight: dict[int, _Evidence] = {}  # by the number of the attempt, in order
+        self._row: list[_Evidence] = []  # since the last answer
+        self._failing: dict[str, tuple[float, int]] = {}  # references, until they are answered. See `_NEVER`
+        self._switches: dict[int, deque[float]] = defaultdict(lambda: deque([-math.inf] * _SWITCHES, _SWITCHES))
         self._fires_at = math.inf
-        self._in_flight: dict[int, tuple[float, str]] = {}  # start and reference of each attempt, in order
-        self._ended_at = self._probed_at = -math.inf
+        self._since = self._ended_at = self._accepted_at = self._probed_at = -math.inf
         self._rejected_before = 0
-        self._finals = self._last_final = 0  # final responses in a row; the number of the last
+        self._finals = self._last_final = 0  # final failures in a row; the number of the last
 
     @property
     def allowed(self) -> float:
         """The seconds that a response may take."""
-        return max(_MIN_ALLOWED, _SLOWER * self.references.slowest)
+        return max(_LEFT, _SLOWER * self._slowest)
 
     @property
     def is_on(self) -> bool:
@@ -205,18 +123,15 @@ class Outage:
         if not self.is_on:
             return 0.0
         now = self._clock.now()
-        return (now if self._in_flight else min(now, self._ended_at + _PROBE_GAP)) - self._row.since
+        return (now if self._in_flight else min(now, self._ended_at + _PROBE_GAP)) - self._since
 
     def _age(self, now: float) -> None:
         """Forget the evidence after a long time with nothing in flight."""
-        if not self._in_flight and now >= max(self._ended_at, self.sent_at) + _MAX_AGE:
-            self._longest_gap = 0.0
-            self._turn(Event.AGED)
+        if not self._in_flight and now >= self._ended_at + _MAX_AGE:
+            self._turn(State.QUIET if self.state is State.QUIET else State.TRIAL)
 
-    def _turn(self, event: Event) -> None:
-        self.state = following(self.state, event)
-        if event is not Event.DUE:
-            self._row, self._finals = _Row(), 0
+    def _turn(self, state: State) -> None:
+        self.state, self._row, self._finals = state, [], 0
 
     # Attempts
 
@@ -224,89 +139,88 @@ class Outage:
         now = ticket.started_at
         if now >= self.sent_at + _MAX_AGE:
             self._age(now)
-        self._in_flight[ticket.number] = now, reference
+        self._in_flight[ticket.number] = now, reference, _SILENT
         self.sent_at, self._clock = now, clock
         if self._fires_at == math.inf:
-            self._schedule(now + _MIN_FAILING)
+            self._schedule(now + _FAILED)
 
     def ended(self, ticket: Ticket, reference: str, now: float, end: End, failure: str = "", status: int = 0) -> None:
         """Record how an attempt ended. An attempt whose caller has left may be answered later."""
         self._in_flight.pop(ticket.number, None)
         self._ended_at, took = now, now - ticket.started_at
-        match end:
-            case End.ACCEPTED | End.REFUSED | End.LIMITED:
-                if end is End.ACCEPTED:
-                    self.references.answered(reference, now, took)
-                elif end is End.LIMITED:
-                    self.references.failed(reference, now, status)
-                else:
-                    self.references.failing.pop(reference, None)
+        if end in (End.ACCEPTED, End.REFUSED, End.LIMITED):
+            self.answered_at = now
+            if end is End.LIMITED:
+                self._note(reference, now, status)
+            elif reference in self._failing:
+                self._switch(reference, now)
+            if end is End.ACCEPTED:
+                self._accepted_at, took = now, took or _MIN_ROUND_TRIP
+                self._slowest += (1.0 if took > self._slowest else _FORGETTING) * (took - self._slowest)
+            if self.last_failure:
+                self._answered()
+        elif end is End.FINAL:
+            self._finals, self._last_final = self._finals + 1, ticket.number
+            if self._finals >= _ATTEMPTS and self.is_on:
                 self.answered_at = now
-                if self.last_failure or self._longest_gap:
-                    self._answered(now)
-            case End.FINAL:
-                self._finals, self._last_final = self._finals + 1, ticket.number
-                if self.is_on and self._finals >= _ATTEMPTS:
-                    self._answered(now)
-            case End.FAILED:
-                self._finals *= ticket.number < self._last_final  # an earlier one may be a probe that hangs
-                self.last_failure = failure
-                self._failed(reference, ticket.started_at, now, status)
-            case End.LEFT:
-                if took > max(_MIN_LEFT, _SLOWER * self.references.slowest):
-                    self.last_failure = self.last_failure or f"no answer within {took:.1f} s"
-                    self._failed(reference, ticket.started_at, now, is_left=True)
+                self._answered()
+        elif end is End.FAILED:
+            self._finals *= ticket.number < self._last_final  # an earlier one may be a probe that hangs
+            self._failed(ticket, reference, now, failure, status, _FAILED)
+        elif took > max(_MIN_LEFT, _SLOWER * self._slowest):
+            self._failed(ticket, reference, now, self.last_failure or f"no answer within {took:.1f} s", 0, _LEFT)
 
-    def _answered(self, now: float) -> None:
-        gap = min(now - self._row.since, _MAX_GAP, self._row.lasted) if self._row.length else 0.0
-        self._longest_gap = max(gap, self._longest_gap + _FORGETTING_GAPS * (gap - self._longest_gap))
-        if self.rejected > self._rejected_before and self.state in (State.OUT, State.TRIAL):
+    def _answered(self) -> None:
+        if self.rejected > self._rejected_before and self.state is not State.QUIET:
             logger.info("lookups are sent again")
             self._limiter.capacity.recover()
-        self.answered_at, self.last_failure = now, ""
-        self._turn(Event.ANSWERED)
+        self.last_failure = ""
+        self._turn(State.QUIET)
 
-    def _failed(self, reference: str, began: float, now: float, status: int = 0, *, is_left: bool = False) -> None:
-        self.references.failed(reference, now, status)
-        if self.is_on:
-            return
-        if self._is_evidence(reference):
-            row = self._row
-            row.length, row.left = row.length + 1, row.left + is_left
-            row.since = min(row.since, max(began, self.answered_at))
-            if len(row.references) < _REFERENCES:
-                row.references.add(reference)
-        self._look(now)
+    def _failed(self, ticket: Ticket, reference: str, now: float, failure: str, status: int, least: float) -> None:
+        self._note(reference, now, status)
+        self.last_failure = failure
+        if not self.is_on:
+            if len(self._row) < _ATTEMPTS_OF_ONE and self.is_evidence(reference, status, now):
+                self._row.append((ticket.started_at, reference, 0.0 if self.state is State.TRIAL else least))
+            self._look(now)
 
-    def is_load(self, reference: str, status: int) -> bool:
-        """Return whether the failure of *reference* may be about the load, and not about the reference."""
-        is_beside = self._row.length <= _BESIDE and self._ended_at < self.answered_at + _MAX_AGE
+    def _switch(self, reference: str, now: float) -> None:
+        first_at, status = self._failing.pop(reference)
+        if self._switches[status][-1] < first_at < math.inf:
+            self._switches[status].append(now)
+
+    def _note(self, reference: str, failed_at: float, status: int) -> None:
+        self._failing[reference] = min(failed_at, self._failing.get(reference, _NEVER)[0]), status
+        if len(self._failing) > _MAX_FAILING:
+            del self._failing[next(iter(self._failing))]
+
+    def is_evidence(self, reference: str, status: int, now: float) -> bool:
+        """Return whether a failure with *status* is about the service, and not about *reference*."""
         is_of_program = status == 500 or status // 100 == 2  # failed, but not as a gateway or a limit does
-        is_known = is_of_program and is_beside and not self.references.alternates(status, self._ended_at)
-        return not is_known and self._is_evidence(reference)
+        is_beside = is_of_program and now < self._accepted_at + self.allowed and not self._alternates(status, now)
+        return self._failing.get(reference, _NEVER)[0] >= self.answered_at and not is_beside
 
-    def _is_evidence(self, reference: str) -> bool:
-        return self.references.first_failed(reference) >= self.answered_at  # other references are answered
+    def _alternates(self, status: int, now: float) -> bool:
+        return self._switches[status][0] > now - _ALTERNATING
+
+    def is_limit(self, status: int, took: float, now: float) -> bool:
+        """Return whether a failure with *status*, after *took* seconds, is the refusal of a limit."""
+        is_sooner = _SLOWER * took < self._slowest and now < self._accepted_at + self.allowed
+        return is_sooner and self._alternates(status, now)
 
     # The beginning
 
     def due_at(self) -> float:
         """Return when an outage begins if no answer arrives first. Infinite if that takes more attempts."""
-        row, slowest = self._row, _SLOWER * self.references.slowest
-        gap = max(slowest, _SLOWER * self._longest_gap)
-        attempts, references, since = row.length, {*row.references}, row.since
-        if _is_enough(attempts, references):
-            if row.left:  # silence is observed only while an attempt is in flight
-                due_at = since + max(_MIN_ALLOWED, gap)
-                return due_at if self._in_flight or self._ended_at >= due_at else math.inf
-            return since if self.state is State.TRIAL else since + max(_MIN_FAILING, gap)
-        allowed = max(_MIN_ALLOWED if row.length else _MIN_STALL, gap)
-        for began, reference in self._in_flight.values() if self.references.slowest else ():
-            if self._is_evidence(reference):
-                attempts, since = attempts + 1, min(since, began)
-                references.add(reference)
-                if _is_enough(attempts, references):
-                    return max(max(since, self.answered_at) + allowed, began + max(_MIN_FAILING, slowest))
+        slowest, references, since, longest = _SLOWER * self._slowest, set[str](), math.inf, 0.0
+        silent = (each for each in self._in_flight.values() if self._slowest and self.is_evidence(each[1], 0, 0.0))
+        for number, (began, reference, least) in enumerate(chain(self._row, silent), 1):
+            references.add(reference)
+            since, longest = min(since, began), max(longest, least)
+            if number >= (_ATTEMPTS if len(references) > 1 else _ATTEMPTS_OF_ONE):
+                due_at = max(since, self.answered_at) + max(longest, slowest)
+                return due_at if number <= len(self._row) else max(due_at, began + max(_FAILED, slowest))
         return math.inf
 
     def fire(self) -> None:
@@ -315,30 +229,14 @@ class Outage:
         self._look(self._clock.now())
 
     def _look(self, now: float) -> None:
-        if self.is_on:
-            self._reject_due(now)
-        elif (due_at := self.due_at()) <= now:
-            self._begin(now)
-        else:
-            self._schedule(due_at)
-
-    def _schedule(self, when: float) -> None:
-        if when < self._fires_at:
-            self._fires_at = when
-            self._clock.schedule(self, when)
-
-    def _begin(self, now: float) -> None:
-        self._turn(Event.DUE)
-        self._rejected_before = self.rejected
-        oldest, _ = next(iter(self._in_flight.values()), _NEVER)
-        self._row.since = min(self._row.since, max(oldest, self.answered_at))
-        self._row.lasted = now - self._row.since
-        self.last_failure = self.last_failure or f"no answer to {plural(len(self._in_flight), 'attempt')} in flight"
-        self._reject_due(now)
-
-    # Lookups
-
-    def _reject_due(self, now: float) -> None:
+        if not self.is_on:
+            if (due_at := self.due_at()) > now:
+                self._schedule(due_at)
+                return
+            oldest, *_ = min(chain(self._row, self._in_flight.values()))
+            self.state, self._since = State.OUT, max(oldest, self.answered_at)
+            self._rejected_before = self.rejected
+            self.last_failure = self.last_failure or f"no answer to {plural(len(self._in_flight), 'attempt')} in flight"
         later = math.inf
         for lookup in tuple(self._lookups):
             if (when := lookup.rejected_at(_SLOWER * self.allowed)) <= now:
@@ -347,12 +245,19 @@ class Outage:
                 later = min(later, when)
         self._schedule(later)
 
+    def _schedule(self, when: float) -> None:
+        if when < self._fires_at:
+            self._fires_at = when
+            self._clock.schedule(self, when)
+
+    # Lookups
+
     def probe(self, reference: str) -> Ticket | None:
         """Return a ticket if a lookup of *reference* is the probe now."""
-        in_flight = (each for _, each in self._in_flight.values())
-        now, is_first = self._clock.now(), reference not in self.references.failing and reference not in in_flight
+        now, is_first = self._clock.now(), reference not in self._failing
+        if is_first:
+            self._note(reference, *_NEVER)  # if it is repeated, others go first
         if now < (self._probed_at if is_first else self.sent_at) + _PROBE_GAP:
-            self.references.failing.setdefault(reference, _NEVER)  # if it is repeated, others go first
             return None
         if (ticket := self._limiter.probe()) is not None:
             self.sent_at = now  # another may ask before this one is sent

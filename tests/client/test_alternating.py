@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from payclient import OutageError, ServiceError
-from support.fakes import answer, client
+from support.fakes import answer, client, now
 from support.goodput import Service
 from support.limits import bucket
 from support.outages import crowd
@@ -23,7 +23,7 @@ def limited(status, *, sooner):
 
 async def told(service, *, clients, rate, seconds=60.0):
     """Return how many visitors were told what, and what each attempt came to."""
-    ends, attempts = Counter(), Counter()
+    ends, attempts, began = Counter(), Counter(), now()
 
     def observe(attempt):
         attempts[attempt.error] += 1
@@ -31,8 +31,8 @@ async def told(service, *, clients, rate, seconds=60.0):
     async def visited(number):
         await asyncio.sleep(number * 0.0137)
         async with client(service, deadline=5.0, on_attempt=observe) as pay:
-            for call in await crowd(pay, rate=rate / clients * (1 + number / 100), until=seconds):
-                ends[type(call.error)] += call.at > 10.0
+            for call in await crowd(pay, rate=rate / clients * (1 + number / 100), until=began + seconds):
+                ends[type(call.error)] += call.at > began + 10.0
 
     await asyncio.gather(*map(visited, range(clients)))
     return ends, attempts

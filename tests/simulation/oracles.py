@@ -58,7 +58,6 @@ class KnownOutage:
         self.since = None  # when it has seen enough to call it an outage; None while it has not
         self._slowest, self._answered_at, self._spoken_at = 0.0, 0.0, 0.0
         self._failures, self._failing = [], {}
-        self._is_gap, self._longest_gap = False, 0.0  # whether something failed since the last answer
         self._heard_at = 0.0  # when the last attempt ended
 
     def hear(self, attempt):
@@ -69,7 +68,9 @@ class KnownOutage:
         self._heard_at = now
         is_elsewhere = attempt.status is not None and 300 <= attempt.status < 500
         if attempt.error in ("cancelled", "OutageError", "DeadlineExceededError"):
-            self._is_gap = True  # it may have been left
+            return
+        if attempt.error == "RateLimitedError" and attempt.status >= 500:
+            self._answered_at, self._failures, self.since = now, [], None  # a limit, whatever its reference
             return
         if attempt.error not in FAILURES or (attempt.error == "UnexpectedResponseError" and is_elsewhere):
             self.answered()
@@ -78,21 +79,20 @@ class KnownOutage:
             self._failing.pop(attempt.reference, None)
             self._slowest = max(self._slowest, attempt.seconds)
             return
-        self._is_gap = True
-        if self._failing.setdefault(attempt.reference, now) >= self._answered_at:
+        is_of_program = attempt.status is not None and (attempt.status == 500 or attempt.status < 300)
+        is_beside = is_of_program and now < self._spoken_at + max(1.3, 2 * self._slowest)  # it may be the reference
+        if self._failing.setdefault(attempt.reference, now) >= self._answered_at and not is_beside:
             began = max(now - attempt.seconds, self._answered_at)
             self._failures.append((began, attempt.reference))
             is_enough = len(self._failures) >= 3 and len({reference for _, reference in self._failures}) >= 2
             if is_enough and self.since is None:
                 began = min(began for began, _ in self._failures)
-                self.since = max(now, began + max(0.8, 2 * self._slowest, 2 * self._longest_gap))
+                self.since = max(now, began + max(0.8, 2 * self._slowest))
 
     def answered(self):
         """Forget the failures before an answer, which may come after its caller has left, and isn't an attempt then."""
         now = self._world.loop.time()
-        gap = min(now - self._answered_at, 2.5) if self._is_gap else 0.0  # failures between answers are load
-        self._longest_gap = max(gap, self._longest_gap + 0.02 * (gap - self._longest_gap))
-        self._failures, self.since, self._answered_at, self._is_gap = [], None, now, False
+        self._failures, self.since, self._answered_at = [], None, now
 
     def check(self, reference, began, asked, error):
         """Complain of a caller who has waited for what was known, or was refused while another one was answered."""
@@ -114,7 +114,8 @@ class KnownOutage:
 def check_paused(world, client, reference, began, error):
     """Complain of a caller who has waited for his deadline in a pause that was known to be longer."""
     session = client._session
-    is_in_flight = "[step" in error.message or any(each == reference for _, each in session.outage._in_flight.values())
+    in_flight = {each for _, each, _ in session.outage._in_flight.values()}
+    is_in_flight = "[step" in error.message or reference in in_flight
     waited = world.loop.time() - max(began, session._limiter.paused_at) - world.loop.jumped
     if session._limiter.paused_seconds() and not is_in_flight and waited > slack(world):
         world.fail("waits", f"{reference} for {waited:.3f} s in a known pause")

@@ -21,9 +21,9 @@ RULES = {
     ),
     "client/_outage": (
         ("An attempt is answered by any response", "recovers", "client/test_outage_rules:test_is_answer"),
-        ("It is left when its caller", "waits", "client/test_outage:test_short_patience"),
         ("An outage begins when", "waits, recovers, refused", "client/test_outage_rules:test_beginning"),
-        ("Failures among answers are load", "", "client/test_outage:test_poisoned_references"),
+        ("A failure is about its reference", "waits", "client/test_outage:test_poisoned_references"),
+        ("A status alternates with answers", "", "client/test_alternating:test_limit"),
         ("A probe is sent for a new or a queued lookup", "probes, waits", "client/test_outage_rules:test_probes"),
         ("A probe belongs to the client", "recovers", "client/test_outage:test_impatient_callers"),
         ("Evidence ages", "recovers", "client/test_outage:test_evidence_has_an_age"),
