@@ -241,6 +241,16 @@ def test_break(example, page):
     assert [part for part in (*sentences, *sides, *seen, str(row.line)) if part not in shown] == []
 
 
+def test_side_of_the_statement():
+    """A figure of the statement says so, because it stands in the column of the ledger."""
+    found = (
+        Finding(Code.SETTLED_DIFFERENTLY, "other money", ledger=95, service=97),
+        Finding(Code.NOT_SETTLED, "not in it"),
+    )
+    page = Page(page_of([row(each, service=97) for each in (*found, UNDERPAID)]))
+    assert page.all("td", class_="side l") == ["statement 95 100", "100", "100"]
+
+
 def test_changed_during_run():
     """A row whose answer changed in between says so."""
     rows = [attrs.evolve(broken(), is_changed_during_run=True), broken(reference="B")]
