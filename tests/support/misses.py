@@ -1,5 +1,7 @@
 """One test of many cases, which reports every case that is not as expected."""
 
+import re
+
 import pytest
 
 
@@ -27,6 +29,18 @@ def check_table(rows, actual):
     misses = [f"{row!r}: {value!r}" for row, value in found if value != row[-1]]
     if misses:
         pytest.fail("\n".join([f"{len(misses)} of {len(found)} rows:", *misses]), pytrace=False)
+
+
+def check_refused(rows, kind, call):
+    """Fail with each of *rows* for which a call raises no error of *kind* that has its last value, a pattern."""
+
+    def found(*row):
+        try:
+            return f"no error, but {call(*row[:-1])!r}"
+        except kind as error:
+            return row[-1] if re.search(row[-1], str(error)) else str(error)
+
+    check_table([(*row, row[-1]) for row in rows], found)
 
 
 def refusal(kind, call, *args, **options):

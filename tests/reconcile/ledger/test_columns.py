@@ -4,7 +4,7 @@ import pytest
 
 from payclient.reconcile.ledger import FIELDS, LedgerError, find_columns
 from payclient.reconcile.ledger._columns import SYNONYMS
-from support.misses import check_each, check_table
+from support.misses import check_each, check_refused, check_table
 
 ACCENTS = {"Montant reçu": "amount_received", "Gebühr": "fee", "Método de pago": "payment_method"}
 
@@ -34,21 +34,22 @@ def test_synonyms_are_distinct():
     assert len(names) == len(set(names))
 
 
-def test_refused(subtests):
+def test_refused():
     """Two columns for a field, none for the reference and a choice that is not there refuse the header."""
-    for header, chosen, reason in [
+    rows = [
         (["trx_id", "ref"], {}, r"column 1 .* and column 2 .* both mean"),
         (["reference", "reference"], {}, r"column 1 .* and column 2 .* both mean"),
         (["reference", "Amount", "amount"], {}, r"column 2 .* and column 3 .* both mean"),
         (["T1", "15000"], {}, "reference: the columns are 'T1', '15000'; if this row is data, add a row"),
         (["T1", "15000"], {"reference": "T1"}, "names of the columns are missing: '15000' is a value, and no known"),
         (["a"], {"reference": "id"}, "no column is called 'id', which was chosen for reference; there are 'a'"),
-    ]:
-        with subtests.test(header=header):
-            with pytest.raises(LedgerError, match=reason) as caught:
-                find_columns(header, chosen)
-            assert caught.value.line == 1
-            assert ("--column" in str(caught.value)) is (len({*header}) > 1 and "both mean" in reason)
+    ]
+    check_refused(rows, LedgerError, find_columns)
+    for header, chosen, reason in rows:
+        with pytest.raises(LedgerError) as caught:
+            find_columns(header, chosen)
+        is_told = len({*header}) > 1 and "both mean" in reason
+        assert (caught.value.line, "--column" in str(caught.value)) == (1, is_told)
 
 
 def test_digits(subtests):

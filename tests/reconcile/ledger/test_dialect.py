@@ -6,7 +6,6 @@ import re
 from datetime import datetime
 
 import attrs
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from payclient.reconcile.ledger import Dialect, Entry
 from reconcile.ledger.test_money import dialects, written
 from support.chance import examples
 from support.ledgers import read
+from support.misses import check_refused
 
 ROWS = st.lists(
     st.tuples(
@@ -68,9 +68,9 @@ def test_any_table(rows, dialect, delimiter):
     ]
 
 
-def test_refused(subtests):
+def test_refused():
     """A declaration that cannot be used is refused by its name."""
-    for declared, message in [
+    rows = [
         ({"decimal": ";"}, "decimal must be a point or a comma, got ';'"),
         ({"thousands": "_"}, "thousands must be one of ,, ., space, apostrophe, got '_'"),
         ({"decimal": ",", "thousands": ","}, "decimal and thousands must differ, got ',' for both"),
@@ -91,10 +91,9 @@ def test_refused(subtests):
         ({"null": [""]}, "null must be text, or a list of texts, got ['']"),
         ({"encoding": "rot13"}, "encoding must be one for ledgers, such as cp1252, iso-8859-1 or utf-16, got 'rot13'"),
         ({"encoding": "idna"}, "encoding must be one for ledgers, such as cp1252, iso-8859-1 or utf-16, got 'idna'"),
-    ]:
-        with subtests.test(declared=declared):
-            with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-                Dialect(**declared)
+    ]
+    rows = [(declared, f"^{re.escape(message)}$") for declared, message in rows]
+    check_refused(rows, ValueError, lambda declared: Dialect(**declared))
 
 
 def test_as_json():

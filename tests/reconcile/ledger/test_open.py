@@ -19,6 +19,7 @@ from payclient.reconcile.ledger import ABSENT, Dialect, Entry, LedgerChangedErro
 from payclient.reconcile.ledger import FIELDS as COLUMNS
 from payclient.reconcile.ledger._open import SUFFIXES
 from support.chance import examples
+from support.misses import check_refused
 from support.workbooks import by_openpyxl, by_xlsxwriter
 
 FIELDS = tuple(name for name in COLUMNS if name not in ("currency", "direction"))  # which an entry does not keep
@@ -117,10 +118,13 @@ def test_misnamed(named, real, tmp_path):
     assert read(path, format=real) == (real, ENTRIES)
 
 
-def test_old_workbook():
-    """An old .xls file, or one with a password, is refused with the remedy."""
-    with pytest.raises(LedgerError, match=r"save it as \.xlsx without a password"):
-        open_ledger(io.BytesIO(bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600)))
+def test_refused_content():
+    """An old workbook, one with a password, and a web page that is called .xls are refused with the remedy."""
+    page = r"this is a web page or XML, not a ledger: .* save it as \.xlsx"
+    starts = "<html>", "\ufeff\r\n<!DOCTYPE html>", "<table>", "<?xml version='1.0'?>", "MIME-Version: 1"
+    old = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600), r"save it as \.xlsx without a password"
+    rows = [old, *((f"{start}\nreference,amount\nT1,5\n".encode(), page) for start in starts)]
+    check_refused(rows, LedgerError, lambda data: open_ledger(io.BytesIO(data)))
 
 
 @pytest.mark.parametrize("header", ["PK,reference,amount", "PAR1,reference,amount", "PK\x03,reference,amount"])
@@ -287,12 +291,3 @@ def test_any_bytes(beginning, data, form):
     """Any bytes in any format give entries or a `LedgerError`."""
     with suppress(LedgerError), open_ledger(io.BytesIO(beginning + data), format=form) as ledger:
         list(ledger)
-
-
-@pytest.mark.parametrize(
-    "start", ["<html>", "\ufeff\r\n<!DOCTYPE html>", "<table>", "<?xml version='1.0'?>", "MIME-Version: 1"]
-)
-def test_web_page(start):
-    """A web page that is called .xls is named as what it is."""
-    with pytest.raises(LedgerError, match=r"this is a web page or XML, not a ledger: .* save it as \.xlsx"):
-        open_ledger(io.BytesIO(f"{start}\nreference,amount\nT1,5\n".encode()))
