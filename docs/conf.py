@@ -159,16 +159,22 @@ def described(path, *, is_toml=False):
         path: The full name of the class.
         is_toml: Whether defaults are written as in a rules file.
     """
-    from payclient._shared.options import OPTIONS  # noqa: PLC0415  as above
+    from payclient import RetryPolicy  # noqa: PLC0415  as above
+    from payclient._shared.options import CONNECT_TIMEOUT, KEEPALIVE, OPTIONS  # noqa: PLC0415  as above
 
     kind = pydoc.locate(path)
-    given = {} if issubclass(kind, dict) else inspect.signature(kind).parameters
-    defaults = {name: each.default for name, each in given.items() if each.kind is not each.VAR_KEYWORD}
+    if issubclass(kind, dict):  # a typed dictionary has no defaults of its own
+        of_network = {"trust_env": True, "connect_timeout": CONNECT_TIMEOUT, "keepalive": KEEPALIVE}
+        defaults = {**dict.fromkeys(kind.__annotations__), **of_network}
+    else:
+        given = inspect.signature(kind).parameters.items()
+        defaults = {name: each.default for name, each in given if each.kind is not each.VAR_KEYWORD}
     rows = ["| key | default | meaning |" if is_toml else "| name | default | meaning |", "|---|---|---|"]
     for name, meaning in _entries(kind):
-        if name in defaults or name in OPTIONS:
-            given = defaults.get(name, inspect.Parameter.empty)
-            shown = _toml(given) if is_toml else f"`{OPTIONS[name].default if name in OPTIONS else repr(given)}`"
+        if name in defaults:
+            given = defaults[name]
+            shown = "`RetryPolicy()`" if isinstance(given, RetryPolicy) else f"`{given!r}`"
+            shown = _toml(given) if is_toml else shown
             variable = OPTIONS[name].variable if name in OPTIONS and not is_toml else ""
             more = f" Variable: `{variable}`." if variable and variable not in meaning else ""
             rows.append(f"| `{name}` | {shown} | {meaning}{more} |")

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from ipaddress import ip_address
-from typing import Any, TypeAlias, cast
+from types import SimpleNamespace
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from payclient.errors import ConfigurationError
 
 Validator: TypeAlias = Callable[[object, Any, Any], None]
 """A validator of attrs."""
+_Given = TypeVar("_Given")
 
 
 def invalid_option(name: str, problem: str) -> ConfigurationError:
@@ -33,24 +35,10 @@ def must_be(wanted: str, is_fit: Callable[[Any], bool], *, shows_type: bool = Fa
     return check
 
 
-def check_count(name: str, given: object) -> int:
-    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
-        raise unfit(name, "an integer of at least 1", repr(given))
+def checked(name: str, given: _Given, fits: Validator) -> _Given:
+    """Return an argument that *fits*."""
+    fits(None, SimpleNamespace(alias=name), given)
     return given
-
-
-def check_seconds(name: str, given: object) -> float:
-    if not is_number(given) or given == 0:
-        raise unfit(name, "a number of seconds above 0", repr(given))
-    return cast("float", given)
-
-
-def is_count(_: object, attribute: Any, value: Any) -> None:
-    check_count(attribute.alias, value)
-
-
-def is_seconds(_: object, attribute: Any, value: Any) -> None:
-    check_seconds(attribute.alias, value)
 
 
 def check_order(name: str, given: float, bound: str, limit: float, *, defaults: tuple[float, float | None]) -> None:
@@ -81,6 +69,8 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
+is_count = must_be("an integer of at least 1", lambda value: isinstance(value, int) and is_number(value) and value > 0)
+is_seconds = must_be("a number of seconds above 0", lambda value: is_number(value) and value > 0)
 is_wait = must_be("a number of seconds, 0 or more", is_number)
 
 

@@ -1,15 +1,15 @@
 """
-The table of the client's options, the defaults that others need, and the words that other libraries have for them.
+The client's options, the defaults that others need, and the words that other libraries have for the options.
 
-Signatures and pages write the options out, because editors and readers show what is written.
-`tests/client/test_options.py` compares each of them with this table.
+Signatures write the options out with their defaults, because editors show what is written.
+`tests/client/test_options.py` compares each signature with this table.
 """
 
 import inspect
 import os
 from collections.abc import Callable, Collection, Iterable
 from functools import wraps
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from attrs import frozen
 
@@ -22,13 +22,25 @@ CONNECT_TIMEOUT, KEEPALIVE = 5.0, 30.0  # seconds
 STALL_TIMEOUT = 900.0  # seconds
 
 
-@frozen(kw_only=True)
+Scope: TypeAlias = Literal["client", "view", "network"]
+_SCOPES: dict[Scope, str] = {
+    "client": """
+        api_key base_url environment max_concurrency max_rate workers transport http_client not_found_messages
+        application
+    """,
+    "view": "timeout deadline retry on_attempt tracing on_outage",
+    "network": "proxy trust_env ca_file client_cert client_key ssl_context connect_timeout keepalive",
+}
+"""The options. `with_options` can change the options of a view."""
+_WITH_VARIABLE = ("api_key", "base_url", "environment", "proxy", "transport")
+
+
+@frozen
 class Option:
     """One option of `AsyncClient`."""
 
-    default: str = "None"  # Python's form
-    variable: str = ""
-    scope: Literal["client", "view", "network"] = "client"  # `view`: `with_options` can change it
+    scope: Scope
+    variable: str
 
     def value(self, given: str | None) -> str:
         """Return the given value, or else the variable's. It may be a secret."""
@@ -36,35 +48,14 @@ class Option:
 
 
 OPTIONS = {
-    "api_key": Option(variable="PAYCLIENT_API_KEY"),
-    "base_url": Option(variable="PAYCLIENT_BASE_URL"),
-    "environment": Option(variable="PAYCLIENT_ENVIRONMENT"),
-    "max_concurrency": Option(default=repr(MAX_CONCURRENCY)),
-    "max_rate": Option(),
-    "workers": Option(default="1"),
-    "timeout": Option(default=repr(TIMEOUT), scope="view"),
-    "deadline": Option(default=repr(DEADLINE), scope="view"),
-    "retry": Option(default="RetryPolicy()", scope="view"),
-    "transport": Option(variable="PAYCLIENT_TRANSPORT"),
-    "http_client": Option(),
-    "on_attempt": Option(scope="view"),
-    "tracing": Option(scope="view"),
-    "on_outage": Option(default="'fail'", scope="view"),
-    "not_found_messages": Option(default="()"),
-    "application": Option(),
-    "proxy": Option(variable="PAYCLIENT_PROXY", scope="network"),
-    "trust_env": Option(default="True", scope="network"),
-    "ca_file": Option(scope="network"),
-    "client_cert": Option(scope="network"),
-    "client_key": Option(scope="network"),
-    "ssl_context": Option(scope="network"),
-    "connect_timeout": Option(default=repr(CONNECT_TIMEOUT), scope="network"),
-    "keepalive": Option(default=repr(KEEPALIVE), scope="network"),
+    name: Option(scope, f"PAYCLIENT_{name.upper()}" if name in _WITH_VARIABLE else "")
+    for scope, names in _SCOPES.items()
+    for name in names.split()
 }
 
 
-def options_of(scope: Literal["client", "view", "network"]) -> list[str]:
-    return [name for name, option in OPTIONS.items() if option.scope == scope]
+def options_of(scope: Scope) -> list[str]:
+    return _SCOPES[scope].split()
 
 
 _WORDS = {

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from attrs import evolve
 
-from payclient._shared.checks import check_count, check_seconds
+from payclient._shared.checks import checked, is_count, is_seconds
 from payclient._shared.options import OPTIONS, answer_other_words, options_of, refuse_other
 from payclient.client._config import (
     OnOutage,
@@ -219,7 +219,7 @@ class AsyncClient(Shared):
         Raises:
             ConfigurationError: When an argument is invalid. The limit is unchanged.
         """
-        workers = None if workers is None else check_count("workers", workers)
+        workers = None if workers is None else checked("workers", workers, is_count)
         self._session.admission.limiter.share(resolve_rate(rate), workers)
 
     @property
@@ -262,7 +262,7 @@ class AsyncClient(Shared):
         """
         clock = self._session.check_usable()
         now = clock.now()
-        seconds = self._options.deadline if deadline is None else check_seconds("deadline", deadline)
+        seconds = self._options.deadline if deadline is None else checked("deadline", deadline, is_seconds)
         until = math.inf if seconds is None else now + seconds  # `_until` would be one more call for each lookup
         return await self._look_up(reference, clock, now, until, is_fresh=fresh)
 
@@ -337,7 +337,7 @@ class AsyncClient(Shared):
         """
         check_references(references)
         check_references(fresh)
-        stall_timeout = check_seconds("stall_timeout", stall_timeout)
+        stall_timeout = checked("stall_timeout", stall_timeout, is_seconds)
         clock = self._session.check_usable()
 
         def look_up(reference: str) -> Awaitable[Transaction]:
@@ -472,11 +472,11 @@ class AsyncClient(Shared):
         await self.aclose()
 
     def _until(self, now: float, given: float | None) -> float:
-        seconds = self._options.deadline if given is None else check_seconds("deadline", given)
+        seconds = self._options.deadline if given is None else checked("deadline", given, is_seconds)
         return math.inf if seconds is None else now + seconds
 
     def _concurrency(self, given: int | None) -> int:
-        return self._session.max_concurrency if given is None else check_count("concurrency", given)
+        return self._session.max_concurrency if given is None else checked("concurrency", given, is_count)
 
     def _look_up(
         self,

@@ -19,11 +19,14 @@ from payclient.client._config import Options
 from payclient.engines import LookupSpec
 from payclient.errors import ConfigurationError
 from payclient.reconcile import reconcile
-from payclient.transports import NetworkOptions
+from payclient.transports import HttpxTransport, NetworkOptions
 from support.fakes import KEY
 
-BY_DEFAULT = {name: option.default for name, option in OPTIONS.items()}
 NETWORK = dict.fromkeys(options_of("network"))
+BY_DEFAULT = dict.fromkeys(NETWORK, "None") | {"trust_env": "True"}
+for called in (AsyncClient, HttpxTransport):
+    parameters = inspect.signature(called).parameters
+    BY_DEFAULT |= {name: text_of(each.default) for name, each in parameters.items() if name in OPTIONS}
 NO_FLAG = {
     "workers": "a command is one client",
     "deadline": "each command has its own bound",
@@ -85,10 +88,10 @@ def fields(kind):
 
 
 def test_signature():
-    """The signature of the client has each option with its default; those of the network are one typed `**network`."""
+    """The signature of the client has each option; those of the network are one typed `**network`."""
     parameters = inspect.signature(AsyncClient).parameters.values()
-    written = {each.name: text_of(each.default) for each in parameters if each.kind is each.KEYWORD_ONLY}
-    assert written == {name: default for name, default in BY_DEFAULT.items() if name not in NETWORK}
+    assert {each.name for each in parameters if each.kind is each.KEYWORD_ONLY} == OPTIONS.keys() - NETWORK.keys()
+    assert BY_DEFAULT.keys() == OPTIONS.keys()
 
 
 def test_types():
@@ -114,7 +117,7 @@ def test_workers():
     taken = {name: option for name, option in OPTIONS.items() if name not in {*NETWORK, *NOT_OF_WORKERS}}
     written = fields(LookupSpec)
     assert set(written) == {*taken, *WORKER_ONLY}
-    assert {name: written[name] for name in taken} == {name: option.default for name, option in taken.items()}
+    assert {name: written[name] for name in taken} == {name: BY_DEFAULT[name] for name in taken}
 
     described = inspect.getdoc(LookupSpec)
     assert [name for name in NETWORK if f"`{name}`" not in described and name not in NOT_OF_WORKERS] == []
