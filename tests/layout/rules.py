@@ -54,6 +54,10 @@ OF_PATTERN = frozenset({"sub", "search", "match", "fullmatch", "findall", "findi
 ERRORS = frozenset({"error", "problem", "exception", "exc", "caught", "refused", "failure"})
 MESSAGES = frozenset({"message", "sentence", "reason", "waiver", "waived", "advice", "remark"})
 
+COMMENT = re.compile(r"^(.*?)# (?!noqa|type:|pragma)(.*)")
+SQL = re.compile(
+    r"^\s*(?:SELECT|CREATE|INSERT|UPDATE|DELETE|WITH|PRAGMA|ALTER|DROP|ATTACH|REPLACE)\b|\b(?:WHERE|FROM)\b"
+)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 UNCOVERED_WITHOUT_REASON = re.compile(r"pragma: ?no cover\W*$")
 
@@ -159,6 +163,31 @@ def words_are_ours(root: Path) -> Iterator[str]:
         for number, line in enumerate(text.splitlines() if any_of.search(text) else (), 1):
             found = ((pattern.search(line), instead) for pattern, instead in refused.items())
             yield from (f"{_at(root, path, number)}: {hit[0]!r}: write {instead}" for hit, instead in found if hit)
+
+
+def habits_do_not_return(root: Path) -> Iterator[str]:
+    """Bound how often docstrings, comments and messages fall back into each habit, at the level they once reached."""
+    prose = [
+        (_at(root, path, line), re.sub(r"`[^`]*`", "", text)) for path in _package(root) for line, text in _prose(path)
+    ]
+    for pattern, most in words.HABITS.items():
+        places = [place for place, text in prose for _ in re.finditer(f"(?i:{pattern})", text, re.MULTILINE)]
+        if len(places) > most:
+            yield f"{places[-1]}: {len(places)} times {pattern}, {most} at most, in {', '.join(places)}"
+
+
+def names_name_the_thing(root: Path) -> Iterator[str]:
+    """Bound how many variables have a name that would fit any thing."""
+    nodes = ((path, node) for path in _package(root) for node in ast.walk(_tree(path)))
+    bound = [
+        _at(root, path, node.lineno)
+        for path, node in nodes
+        if (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in words.VAGUE)
+        or (isinstance(node, ast.arg) and node.arg in words.VAGUE)
+    ]
+    if len(bound) > words.VAGUE_USES:
+        names = ", ".join(sorted(words.VAGUE))
+        yield f"{bound[-1]}: {len(bound)} variables are called {names}, {words.VAGUE_USES} at most: name the thing"
 
 
 def names_say_something(root: Path) -> Iterator[str]:
@@ -267,6 +296,8 @@ RULES: tuple[Rule, ...] = (
     settings_name_files,
     pages_wrap,
     words_are_ours,
+    habits_do_not_return,
+    names_name_the_thing,
     names_say_something,
     modules_have_docstrings,
     modules_are_public_or_internal,
@@ -303,6 +334,16 @@ def _tree(path: Path) -> ast.Module:
 
 _parse = cache(ast.parse)
 """Most rules read the same modules; no rule changes a tree."""
+
+
+def _prose(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the comments of a file, those behind code with their `#`, and its texts for people."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if comment := COMMENT.search(line):
+            yield number, f"# {comment[2]}" if comment[1].strip() else comment[2]
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and not SQL.search(node.value):
+            yield node.lineno, node.value
 
 
 def _functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

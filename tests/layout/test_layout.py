@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from layout import rules, sizes
+from layout import rules, sizes, words
 
 PROJECT = Path(__file__).parents[2]
 
@@ -66,6 +66,10 @@ FILES = {
     },
 }
 """The files beside which those of the cases stand, by rule."""
+
+STIFF = ("x = 1  # of it", "# one that", "# in which", "# it says", "# has no", "# as a day has it")
+STIFF += ("# it alone.", "# a; b", "# whatever", "# it holds `it holds`")
+"""A line that falls into each habit, once."""
 
 CASES = {
     # A file and its text, and the number of complaints
@@ -148,6 +152,16 @@ CASES = {
         (path, f"# {word}\n", int(word.lower().startswith("storey")))
         for path in ("payclient/_x.py", "docs/page.md", "README.md")
         for word in ("storey", "Storeys", "history", "layer")
+    ],
+    rules.habits_do_not_return: [
+        ("payclient/_x.py", f"{line}\n" * (most + more), more)
+        for line, most in zip(STIFF, words.HABITS.values(), strict=True)
+        for more in (0, 1)
+    ],
+    rules.names_name_the_thing: [
+        ("payclient/_x.py", f"{code}\n" * (words.VAGUE_USES + more), int("found" in code) * more)
+        for code in ("found = 1", "def f(found): ...", "for found in x: ...", "find = 1")
+        for more in (0, 1)
     ],
     rules.names_say_something: [(f"payclient/{name}.py", "", 1) for name in ("utils", "_helpers", "_base")],
     rules.modules_have_docstrings: (("payclient/_x.py", "x = 1\n", 1),),
