@@ -595,7 +595,8 @@ def _rules(rules: Rules) -> Iterator[Fact]:
     if rules.grace:
         yield _fact("Grace", f"rows younger than {plain['grace']} may still be on their way")
     if rules.counts_business_days:
-        yield _fact("Business days", f"{in_words(rules.calendar)}; in the time zone {plain['time_zone']}")
+        days = f"Monday to Friday, without {plural(len(rules.calendar.holidays), 'listed holiday')}"
+        yield _fact("Business days", f"{days}; in the time zone {plain['time_zone']}")
     yield _fact("Status words", *(f"{word} means {status}" for word, status in plain["statuses"].items()))
     yield _fact("Messages that mean not found", *rules.not_found_messages)
     yield _fact("Fee schedule", *_listed(plain["fees"]))

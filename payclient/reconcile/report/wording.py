@@ -17,7 +17,7 @@ from payclient.reconcile._judgement.codes import BridgeStep, Code, PatternKind, 
 from payclient.reconcile._judgement.decisions import Decision, Resolution
 from payclient.reconcile._judgement.findings import BreakState, Bucket, Finding, FindingTotal, ResolvedBy
 from payclient.reconcile._judgement.records import FirstSeen, LedgerChange, PreviousRun, Sight, SincePrevious
-from payclient.reconcile._judgement.rule_values import Calendar, IgnoredLines
+from payclient.reconcile._judgement.rule_values import IgnoredLines
 from payclient.reconcile._judgement.rules import RuleChange, UnknownWord
 from payclient.reconcile._judgement.sides import StatementTotals
 from payclient.reconcile._judgement.summary import Condition
@@ -303,11 +303,6 @@ def _(value: summary.Period) -> str:
     without = f"; {plural(value.without, 'row')} without a time" if value.without else ""
     first, last = (at.isoformat(" ", "seconds") for at in (value.first, value.last))
     return f"{first} to {last}, by the creation of {plural(value.lines, 'row')}{without}"
-
-
-@in_words.register
-def _(value: Calendar) -> str:
-    return f"Monday to Friday, without {plural(len(value.holidays), 'listed holiday')}"
 
 
 @in_words.register
