@@ -166,9 +166,6 @@ class PoolAdapter:
         stream = self._library.ByteStream(response.body)
         return SimpleNamespace(status=response.status_code, headers=headers, stream=stream, extensions=extensions)
 
-    async def aclose(self) -> None:
-        await self.connections.aclose()
-
 
 class HttpxTransport(FastTransport):
     """
@@ -199,8 +196,6 @@ class HttpxTransport(FastTransport):
         Raises:
             TransportError: When no complete response was received.
         """
-        if self._client.is_closed:
-            raise errors.ClientClosedError(_CLOSED)
         return await _exchange(self.library, request, self._native, self._send, _is_without_network)
 
     def _part(self, request: Request) -> Any:
@@ -227,10 +222,6 @@ class HttpxTransport(FastTransport):
                 _teach(mocks.Mocker.registry[name])
         # An `auth` that adds nothing, because without any httpx would look for one in the URL.
         return self._client.send(native, stream=True, auth=self._no_auth, follow_redirects=False)
-
-    async def aclose(self) -> None:
-        """Close the client and its connections."""
-        await self._client.aclose()
 
 
 def transport_over(name: str) -> type[HttpxTransport]:

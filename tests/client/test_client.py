@@ -27,6 +27,7 @@ from payclient import (
     Stats,
     TransactionNotFoundError,
 )
+from payclient.transports import Request
 from support.fakes import KEY, ScriptedTransport, answer, client, document, now
 
 pytestmark = pytest.mark.virtual_time
@@ -502,8 +503,8 @@ async def test_shared_transport():
         assert (await other.get_transaction("T1")).reference == "T1"
     async with client(None) as pay:
         made = pay._session._transport
-    with pytest.raises(ClientClosedError):
-        await made.send(None)
+    with pytest.raises(ClientClosedError, match=r"^the transport has been closed$"):
+        await made.send(Request("POST", "http://127.0.0.1/x", {}, b"", str))
 
 
 async def test_transport_without_discard():
