@@ -162,6 +162,8 @@ _KEPT_DIGITS = 15
 _MIN_LONG = 5
 _BUDDHIST = 543
 _BUDDHIST_YEARS = range(1990 + _BUDDHIST, 2100 + _BUDDHIST)
+_YEARS = range(1971, 3000)
+"""Years of payments. Others, such as 0001, 1900, 1970 and 9999, are written where a time is missing."""
 _MAX_HEADER_ROWS = 50
 _MAX_PROPOSED = 3
 
@@ -285,7 +287,7 @@ class RowReader:
         self._long = {True: 0, False: 0}
         """The references of more digits than a spreadsheet keeps, by whether all further ones are 0."""
         self._buddhist_year = 0
-        times = TimeReader(dialect.date_format)
+        self._times = TimeReader(dialect.date_format)
         add_amount, add_time = self.suggester.add_amount, self.suggester.add_time
         readers: Mapping[str, _Reading] = {
             "reference": (self._read_reference, "", None),
@@ -294,8 +296,8 @@ class RowReader:
             "money": (self._money.read, "amounts", add_amount),
             "word": (_columns.read_word, "", None),
             "direction": (self._signs.read_direction, "", None),
-            "time": (partial(self._read_time, times.read), "times", add_time),
-            "creation": (partial(self._read_time, times.read_creation), "times", add_time),
+            "time": (partial(self._read_time, self._times.read), "times", add_time),
+            "creation": (self._read_creation, "times", add_time),
         }
         places = [(key, key.removeprefix(_DEBIT), place) for key, place in {**columns.places, **debits}.items()]
         self._plan = [(key, place, readers[name if name in readers else KINDS[name]]) for key, name, place in places]
@@ -329,6 +331,12 @@ class RowReader:
         time: datetime | None = read(cell)
         if time is not None and time.year in _BUDDHIST_YEARS:
             self._buddhist_year = time.year
+        return time
+
+    def _read_creation(self, cell: Any) -> datetime | None:
+        time = self._read_time(self._times.read_creation, cell)
+        if time is not None and time.year not in _YEARS:
+            raise CellProblem("{} stands for no time", quote(f"{time:%Y-%m-%d}"))
         return time
 
     def read(self, line: int, cells: Sequence[Any], misfit: CellProblem | None = None) -> Entry | RejectedEntry | None:

@@ -179,6 +179,8 @@ def test_creation_is_not_guessed():
     texts = ("21/11/2026", "11/21/2026 22:16", "2026-02-31", "2026-11-21 WIB", "2026-11-21Z", "1795299360", "20261121")
     assert unlike("created_at", "is not a time such as", *texts) == []
     assert accepted("created_at", 46347.41, True, FORMULA) == []
+    never = ("0001-01-01T00:00:00Z", "1900-01-01", "1970-01-01 07:00:00+07:00", "9999-12-31", date(1899, 12, 30))
+    assert unlike("created_at", "stands for no time", *never) == []
 
 
 def test_no_reference(subtests):

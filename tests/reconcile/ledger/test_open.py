@@ -263,7 +263,7 @@ def test_missing_package():
 
 WORDS = st.from_regex(r"[a-zA-Zé]([a-zA-Z019_é=+@# -]{0,10}[a-zA-Z0-9_é=+@#-])?", fullmatch=True)
 MONEY = st.integers(1 - 10**15, 10**15 - 1)
-MOMENTS = st.datetimes(min_value=datetime.fromisoformat("1950-01-01"), max_value=datetime.fromisoformat("2100-01-01"))
+MOMENTS = st.datetimes(min_value=datetime.fromisoformat("1971-01-01"), max_value=datetime.fromisoformat("2100-01-01"))
 SECONDS = MOMENTS.map(lambda time: time.replace(microsecond=0))
 KINDS = {"amount": MONEY} | dict.fromkeys(("fee", "amount_received"), MONEY | st.none())
 KINDS |= {"reference": WORDS.map("{}1".format)} | dict.fromkeys(TIMES, SECONDS | st.none())
