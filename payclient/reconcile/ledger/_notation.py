@@ -240,7 +240,6 @@ _AROUND = re.compile(r"[-+\u2212()\s]+")
 _WORDS = "|".join(SIDES)
 _AHEAD = re.compile(rf"^(?P<side>{_WORDS})(?:\.?(?=\s)|$)", re.IGNORECASE)
 _BEHIND = re.compile(rf"(?:^|(?<=[\W_]))(?P<side>{_WORDS})\.?$", re.IGNORECASE)
-_MAX_READINGS = 3
 _DAY = re.compile(r"(?:[0-9]{1,4}|[^\W\d_]+\.?)([-/. ]|, |\. )(?:[0-9]{1,2}|[^\W\d_]+\.?)([-/. ]|, )[0-9]{2,4}")
 _CLOCKS = {
     clock: re.compile(time_pattern(clock))
@@ -253,7 +252,6 @@ _ORDERS = (
     *("%d{0}%m{1}%Y", "%m{0}%d{1}%Y", "%d{0}%m{1}%y", "%m{0}%d{1}%y", "%y{0}%m{1}%d", "%y{0}%d{1}%m"),
     *("%Y{0}%m{1}%d", "%Y{0}%d{1}%m", "%d{0}%b{1}%Y", "%d{0}%b{1}%y", "%b{0}%d{1}%Y", "%b{0}%d{1}%y"),
 )
-_MAX_CLOCKS = 4
 _READ = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _time_format = cache(TimeFormat)
 
@@ -387,7 +385,7 @@ class Suggester:
             times = tuple(_time_format(f"{order}{clock}").read(cell) for (*_, clock), cell in cells.items())
             if None not in times:
                 found.setdefault(times, tuple(Way("date_format", f"{order}{clock}") for clock in clocks))
-        return found if len(clocks) <= _MAX_CLOCKS else {}
+        return found
 
 
 def _suggested(what: str, seen: _Seen, found: Readings) -> Suggestion:
@@ -395,9 +393,8 @@ def _suggested(what: str, seen: _Seen, found: Readings) -> Suggestion:
     cells = [*seen.cells.values()]
     first = cells.index(seen.first) if seen.first in cells else 0
     place = next((place for place, values in enumerate(zip(*found, strict=True)) if len({*values}) > 1), first)
-    chosen = [*found.items()][:_MAX_READINGS]
-    remedies = tuple(Remedy(options, "reads them") for _, options in chosen)
-    values = tuple("empty" if values[place] is None else str(values[place]) for values, _ in chosen)
+    remedies = tuple(Remedy(options, "reads them") for options in found.values())
+    values = tuple("empty" if values[place] is None else str(values[place]) for values in found)
     return Suggestion(what=what, rows=seen.rows, cell=cells[place], remedies=remedies, values=values)
 
 
