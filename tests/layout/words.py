@@ -61,7 +61,7 @@ HABITS = {
     r"\b(?:whatever|whether or not|at present|meanwhile|whoever|whichever)\b": 2,
     r"\b(?:made|comes?|came|coming|holds?|held)\b": 13,
 }
-"""Stiff habits of our prose, as patterns, and how often each may stand in the package: as it does now, and twice more."""
+"""Stiff habits of our prose, as patterns, and how often each may stand in the package: as today, and twice more."""
 
 VAGUE = frozenset({"each", "found", "given", "known", "place"})
 VAGUE_USES = 519
