@@ -237,15 +237,7 @@ class Reader:
     def start_sandbox(self, command):
         """Start a server that runs to the end of the page, on any free port; return what it prints until it serves."""
         free = re.sub(r" --port \d+", "", command) + " --port 0"
-        process = subprocess.Popen(
-            ["bash", "-c", f"exec {free}"],
-            cwd=self.folder,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        process = subprocess.Popen(["bash", "-c", f"exec {free}"], **self._terms())
         self._running.callback(process.wait)
         self._running.callback(process.terminate)
         self._running.callback(process.stdout.close)
@@ -255,15 +247,9 @@ class Reader:
         return printed.replace(self.address, shown)
 
     def _command(self, arguments):
-        return subprocess.run(
-            arguments,
-            cwd=self.folder,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            encoding="utf-8",
-            timeout=90,
-            check=False,
-        )
+        return subprocess.run(arguments, **self._terms(), timeout=500, check=False)  # a bound against a hang
+
+    def _terms(self):
+        """Return how commands of the page run."""
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        return {"cwd": self.folder, "env": environment(), "encoding": "utf-8", **streams}

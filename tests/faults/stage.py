@@ -132,11 +132,6 @@ async def ask(pay, reference="T1"):
     return failure
 
 
-async def ask_at_once(pay, count):
-    """Ask for *count* references at the same time."""
-    return await asyncio.gather(*(ask(pay, f"T{number}") for number in range(count)))
-
-
 async def cancel_many(pay, count, *, turns):
     """Cancel so many lookups, each at one of the first *turns* of the event loop; return how many that stopped."""
     draw, cancelled = random.Random(7), 0
