@@ -218,16 +218,22 @@ def judge(case: Case, *, rules: Rules = STRICT) -> Row:
 
 def needs_confirmation(entry: Entry, first: Observation, *, rules: Rules = STRICT, **known: Any) -> bool:
     """Return whether *first* differs from the ledger by more than is waived, so a second lookup must confirm it."""
-    # *known* is more of the row's `Case`.
+    # *known* is more of what `_differences` compares with.
     if first.answer not in (Answer.FOUND, Answer.NOT_FOUND):
         return first.answer is Answer.UNUSABLE
-    found = _differences(Case(entry=entry, first=first, **known), entry, first, rules)
+    found = _differences(entry, first, rules, **known)
     return bool(found) and any(finding.is_decisive for finding in found)
 
 
-def _differences(case: Case, entry: Entry, answer: Observation, rules: Rules) -> list[Finding]:
+def _differences(
+    entry: Entry,
+    answer: Observation,
+    rules: Rules,
+    earlier: ReferenceRecord | None = None,
+    side: StatementSide | None = None,
+) -> list[Finding]:
     """Return the findings about a usable *answer*, before anything is accepted."""
-    found, transaction, side = list[Finding](), answer.transaction, case.other_side
+    found, transaction = list[Finding](), answer.transaction
     if side is None or side.is_in_ledger:
         if transaction is not None:
             found += compare(entry, transaction, at=answer.at, rules=rules)
@@ -237,23 +243,17 @@ def _differences(case: Case, entry: Entry, answer: Observation, rules: Rules) ->
             sentence = f"the service knows no transaction {quote(entry.reference)}{expected}"
             ledger, waived = entry.reference if amount is None else amount, excuse(entry, answer.at, rules)
             found.append(Finding(Code.MISSING_AT_SERVICE, sentence, ledger=ledger, waived=waived))
-        if case.earlier is not None and (reversed_ := reversal(case.earlier, entry, answer, rules)):
+        if earlier is not None and (reversed_ := reversal(earlier, entry, answer, rules)):
             found.append(reversed_)
-    if side is not None and not case.is_repeat:
+    if side is not None:
         found += statement_findings(side, entry, transaction, at=answer.at, rules=rules)
     return found
 
 
 def differing(lookup: PendingLookup, answer: Observation, side: StatementSide | None, rules: Rules) -> list[Entry]:
     """Return the entries of *lookup* that differ from its first *answer*, so that a second one must confirm it."""
-    judged = judged_entries(lookup.entries, answer.transaction, rules)
-    return [
-        entry
-        for place, entry in enumerate(judged)
-        if needs_confirmation(
-            *(entry, answer), rules=rules, earlier=lookup.earlier, other_side=side, is_repeat=place > 0
-        )
-    ]
+    judged, earlier = judged_entries(lookup.entries, answer.transaction, rules), lookup.earlier
+    return [each for each in judged if needs_confirmation(each, answer, rules=rules, earlier=earlier, side=side)]
 
 
 def paid_reff_of(answer: Observation, *, rules: Rules = STRICT) -> str | None:
@@ -315,7 +315,8 @@ class _Judgement:
 
     def _answered(self, last: Observation) -> Row:
         case, entry = self.case, self.entry
-        findings = _differences(case, entry, last, self.rules)
+        side = None if case.is_repeat else case.other_side
+        findings = _differences(entry, last, self.rules, case.earlier, side)
         if last.transaction is not None and case.paid_with:
             reff, others = last.transaction.merchant_reff, ", ".join(map(quote, case.paid_with))
             sentence = f"merchant_reff {quote(reff)} is paid under other references too: {others}"
