@@ -106,8 +106,7 @@ class HttpxClientTransport:
         while True:
             with suppress(_ReusedError):  # it closes that connection. In the end the pool opens a new one
                 freshness = _Freshness(is_required=request.needs_fresh_connection)
-                build = partial(self._native, freshness)
-                return await _exchange(self._library, request, build, self._send, freshness.of)
+                return await _exchange(self._library, request, partial(self._send, freshness), freshness.of)
 
     def _native(self, freshness: _Freshness, request: Request) -> Any:
         native = self._client.build_request(
@@ -120,7 +119,8 @@ class HttpxClientTransport:
         freshness.watch(native)
         return native
 
-    async def _send(self, native: Any) -> Any:
+    async def _send(self, freshness: _Freshness, request: Request) -> Any:
+        native = self._native(freshness, request)
         hooks = self._client.event_hooks["response"]
         if hooks and hooks[0] is not _read_before_hooks:
             hooks.insert(0, _read_before_hooks)
@@ -196,7 +196,7 @@ class HttpxTransport(FastTransport):
         Raises:
             TransportError: When no complete response was received.
         """
-        return await _exchange(self.library, request, self._native, self._send, _is_without_network)
+        return await _exchange(self.library, request, self._send, _is_without_network)
 
     def _part(self, request: Request) -> Any:
         pool = self._connections.pool(Origin.of(request.url))
@@ -216,12 +216,12 @@ class HttpxTransport(FastTransport):
         native.read()  # some tools look at its content
         return native
 
-    def _send(self, native: Any) -> Any:
+    def _send(self, request: Request) -> Any:
         if (mocks := sys.modules.get("respx.mocks")) is not None:
             for name in _MOCKED & mocks.Mocker.registry.keys():
                 _teach(mocks.Mocker.registry[name])
         # An `auth` that adds nothing, because without any httpx would look for one in the URL.
-        return self._client.send(native, stream=True, auth=self._no_auth, follow_redirects=False)
+        return self._client.send(self._native(request), stream=True, auth=self._no_auth, follow_redirects=False)
 
 
 def transport_over(name: str) -> type[HttpxTransport]:
@@ -242,17 +242,13 @@ def _is_without_network(head: Any) -> bool:
 
 
 async def _exchange(
-    library: Any,
-    request: Request,
-    build: Callable[[Request], Any],
-    send: Callable[[Any], Awaitable[Any]],
-    is_fresh: Callable[[Any], bool],
+    library: Any, request: Request, send: Callable[[Request], Awaitable[Any]], is_fresh: Callable[[Any], bool]
 ) -> Response:
     """Exchange *request* by means of *library*. Raise only errors of payclient."""
     answered = False
     failure: BaseException
     try:
-        head = await send(build(request))
+        head = await send(request)
         answered = True
         body, is_truncated = await _read_body(head, request)
         # httpx's own stream refers to the response: a cycle that contains the request, and so the key, until it is
