@@ -205,14 +205,15 @@ def _words(error: PayClientError, call: Call) -> str:
 
 def _about_usage(error: CycloptsError) -> str:
     error.verbose = False
+    called = next(reversed(error.command_chain or ()), "")
+    example = _examples(called).splitlines()[0][2:] if called in COMMANDS else ""
     if isinstance(error, UnusedCliTokensError):
-        return f"unexpected: {shlex.join(error.unused_tokens or ())}"
+        return f"unexpected: {shlex.join(error.unused_tokens or ())}; the command is like: {example}"
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         name = " ".join(filter(None, (error.argument.name, error.argument.parameter.metavar)))
         if error.keyword is not None:
             return f"{error.keyword} needs a value, as in: {name}"
-        called = ["payclient", *(error.command_chain or ())][-1]
-        return f"{name} is missing, as in: {_examples(called).splitlines()[0][2:]}"
+        return f"{name} is missing, as in: {example}"
     if isinstance(error, CoercionError) and error.msg:
         return str(error.msg)
     if isinstance(error, CoercionError) and error.token:

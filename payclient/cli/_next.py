@@ -231,13 +231,13 @@ def after_verdict(summary: Summary, references: Sequence[str], call: Call, out: 
         FollowUp.EXPLAIN: about_folder("explain" if references else "show", out, *references[:1]),
         FollowUp.SHOW: about_folder("show", out),
         FollowUp.ASSUME_PAID: rejudging(call, out).having(("--assume-status", "paid")).after(_ALL_PAID),
-        FollowUp.CHOOSE_COLUMNS: reading(call),
     }
     for follow_up in summary.follow_ups:
         if follow_up is FollowUp.CHOOSE_SHEET:
             sheets = summary.compared.unread_sheets
             yield from (reading(call.having(("--sheet", each.name))).after(_ONE_SHEET) for each in sheets)
-        if follow_up is FollowUp.CHOOSE_COLUMNS and "status" not in summary.compared.stated:
-            yield from (_saving(call.using([way])) for way in status_ways(summary.compared.unused))
+        if follow_up is FollowUp.CHOOSE_COLUMNS and (unused := summary.compared.unused):
+            ways = [] if "status" in summary.compared.stated else status_ways(unused)
+            yield from (*(_saving(call.using([way])) for way in ways), reading(call))
         if follow_up in following:
             yield following[follow_up]

@@ -19,6 +19,12 @@ COMMANDS = [
     "ledger zahlungen.xlsx --rules rules.toml --skip-totals --save-rules rules-2.toml",
     "reconcile zahlungen.xlsx --out report --rules rules-2.toml",
 ]
+REFUSAL = (
+    "payclient: row 1 cannot be used as the header, and row 4 looks like it; "
+    "then no column is called reference: the columns are 'Buchungsdatum', 'Zahlungsreferenz', 'Betrag brutto', "
+    "'Gebühr', 'Auszahlung', 'Status'; then the column 'Betrag brutto' looks like money and is not used (and so is "
+    "'Auszahlung'): the amount is what the customer paid; --ignore-column NAME leaves a column out\n"
+)
 
 
 def german(amount):
@@ -37,14 +43,16 @@ def test_five_commands(configured, service, tmp_path, monkeypatch):
     above = (("Zahlungen November 2026",), ("Erstellt am 01.12.2026",), ())
     below = ("", "Summe", german(sum(amounts.values())), "", "", "")
     (tmp_path / "zahlungen.xlsx").write_bytes(by_xlsxwriter(*above, HEADER, *rows, below))
-    pasted, call = [], shlex.split(COMMANDS[0])
+    pasted, said, call = [], [], shlex.split(COMMANDS[0])
     while call and len(pasted) < len(COMMANDS):
         result = configured(*call)
         pasted.append(shlex.join(call))
+        said += [result.said] * (result.status == 2)
         has_note, call = result.steps[0] if result.following else (False, None)
         if has_note:
             note = next(text for first, text in DECISIONS.items() if f"Next: {first}" in result.out)
             rules = tmp_path / call[call.index("--rules") + 1]
             rules.write_text(rules.read_text().replace("[columns]\n", note))
+    assert said == [REFUSAL]
     assert (pasted, result.status, result.out.split(":")[0]) == (COMMANDS, 0, "CLEAN")
     assert configured("sign", "report", "--prepared", "Ana").status == 0
