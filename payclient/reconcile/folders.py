@@ -108,8 +108,6 @@ class PastRun:
         self, reference: str, found: Sequence[tuple[str, bytes]], *, is_listed: bool
     ) -> tuple[nights.ReferenceRecord, Sequence[Entry]]:
         alone = [text.decode() for mark, text in found if mark == _STATE]
-        if len(found) == 1 and alone:
-            return nights.ReferenceRecord(reference=reference, is_paid=not alone[0], other_state=alone[0]), ()
         texts = [text for mark, text in found if mark != _STATE]
         breaks, judged = self.breaks(texts)
         has_left = not is_listed and 0 < sum(mark == _LEFT for mark, _ in found) == len(judged)

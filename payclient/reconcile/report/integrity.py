@@ -159,8 +159,6 @@ def read_log(folder: Path) -> DecisionLog:
     """Return the decisions in *folder*. Empty without a file."""
     try:
         return _read_log(folder)
-    except NotADirectoryError:  # reported by the code that writes there
-        return DecisionLog()
     except DecisionError as error:
         raise DecisionError(f"{folder / DECISIONS}: {error.message}") from error
 
@@ -169,7 +167,7 @@ def _read_log(folder: Path) -> DecisionLog:
     try:
         with open(folder / DECISIONS, "rb", opener=own) as file:
             return DecisionLog(*zip(*read_decisions(file), strict=True))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # the second is reported by the code that writes there
         return DecisionLog()
 
 
