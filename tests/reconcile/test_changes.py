@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from payclient import Transaction, errors
+from payclient import Transaction
 from payclient.reconcile import (
     STRICT,
     Bucket,
@@ -21,9 +21,9 @@ from payclient.reconcile import (
 from payclient.reconcile._judgement.records import breaks_of, changes_of
 from payclient.reconcile._judgement.sides import observe
 from payclient.reconcile.ledger import Entry
+from support.reconciling import NOT_FOUND
 
 NIGHT = datetime(2026, 11, 20, 2, tzinfo=UTC)
-NOT_FOUND = errors.TransactionNotFoundError("no such transaction")
 
 
 def judged(ledger, service, *, at=NIGHT, rules=STRICT, line=2, **case):

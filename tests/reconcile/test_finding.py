@@ -1,6 +1,6 @@
 """Facts about findings, each in one place."""
 
-from datetime import UTC, date, datetime
+from datetime import date
 
 from payclient.protocol import Transaction
 from payclient.reconcile import (
@@ -17,8 +17,8 @@ from payclient.reconcile import (
     judge,
 )
 from payclient.reconcile.ledger import Entry
+from support.reconciling import NOON
 
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 FEES = {"VA": FeeSchedule(flat=2000)}
 
 

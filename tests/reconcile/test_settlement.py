@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient import Transaction, errors
+from payclient import errors
 from payclient.reconcile import (
     Bucket,
     Journal,
@@ -30,15 +30,12 @@ from payclient.reconcile.ledger import ABSENT, Entry, LedgerError, RejectedEntry
 from payclient.reconcile.report import Report
 from payclient.reconcile.report.wording import in_words
 from support.chance import examples
+from support.nights import paid
 from support.reconciling import NOON, NOT_FOUND, Clock, Service
 
 SUM = Rules(lines=Lines(of_one_reference="sum"))
 KINDS = Kinds(column="Type", charge=["charge"], refund=["refund"], fee=["fee"], ignore=["payout"])
 BY_KIND = Rules(statement=StatementRules(kind=KINDS))
-
-
-def paid(reference, amount, **fields):
-    return Transaction(**({"reference": reference, "amount": amount, "status": "Paid"} | fields))
 
 
 async def reconciled(ledger, statement, answers, *, rules=Rules(), payout=None):  # noqa: B008
