@@ -181,7 +181,7 @@ def test_reconcile_interrupted_twice(reconciling, asked, service, tmp_path):
         while "stopping" not in process.stderr.readline():
             pass
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=60)
     assert (process.returncode, names_in(report)) == (130, ["journal.sqlite"])
     assert (answered(report), "to resume: payclient reconcile" in err) == (CONCURRENCY + 5, True)
 

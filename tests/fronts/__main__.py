@@ -40,7 +40,7 @@ async def running(*command):
 
 
 async def is_open(port):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", port)

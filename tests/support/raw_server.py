@@ -270,10 +270,10 @@ class RawServer:
         await self._server.wait_closed()
 
     async def deserted(self):
-        """Wait until the peer of every connection has gone; return how many are still there after ten seconds."""
+        """Wait until the peer of every connection has gone; return how many are still there after a minute."""
         if not self._tasks:
             return 0
-        _, left = await asyncio.wait(self._tasks, timeout=10)
+        _, left = await asyncio.wait(self._tasks, timeout=60)
         return len(left)
 
     def _accept(self, reader, writer):

@@ -40,7 +40,7 @@ class Held:
 
 async def until(holds):
     """Return when *holds* is true."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0)
 
