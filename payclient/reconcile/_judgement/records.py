@@ -401,7 +401,7 @@ _MAX_KNOWN = 1_000
 _MAX_WORDS = 20
 """Limit of each column that is not used. A column with more words lists names, and a new name is meaningless."""
 _MANY = {"(many values)": 0}
-"""Amounts, and what does not stand in a few words. The first night after zeros is named, and no later one."""
+"""Stands for amounts, and for more words than the limit. Only the first run that has them names them."""
 _OF_COLUMN = ": "
 
 

@@ -11,8 +11,9 @@ rows of a group behind its heading, as in `BCA (3)`, whose rows must then add up
 The sums and words of the unused columns are kept, so that a verdict can name them. No word is interpreted: a list of
 words catches what it lists. Arithmetic decides, alike for texts, numbers, times, booleans and JSON. A few different
 values that rows share, or one value in most rows next to few others, are words with their counts. A few shapes or first
-words of texts are, too. Numbers that are amounts have a sum. Not named is what has another value in each row. Two lists
-of names make a column quiet, so that what they lack is named: of row numbers, and of times that every payment has.
+words of texts are, too. Numbers that are amounts have a sum. Not named is what has another value in each row, unless
+these are times. Two lists of names make a column quiet, so that what they lack is named: of row numbers, and of times
+that every payment has.
 """
 
 import re

@@ -336,7 +336,7 @@ class RowReader:
     def _read_creation(self, cell: Any) -> datetime | None:
         time = self._read_time(self._times.read_creation, cell)
         if time is not None and time.year not in _YEARS:
-            raise CellProblem("{} stands for no time", quote(f"{time:%Y-%m-%d}"))
+            raise CellProblem("{} stands for an empty cell", quote(f"{time:%Y-%m-%d}"))
         return time
 
     def read(self, line: int, cells: Sequence[Any], misfit: CellProblem | None = None) -> Entry | RejectedEntry | None:

@@ -21,7 +21,7 @@ ROWS = st.lists(
         st.integers(0, 10**6).map("T{:07}".format),
         st.integers(1 - 10**12, 10**12),
         st.none() | st.integers(0, 10**6),
-        st.none() | st.datetimes(datetime(1970, 1, 1), datetime(2068, 12, 31)),  # noqa: DTZ001  as ledgers state it
+        st.none() | st.datetimes(datetime(1971, 1, 1), datetime(2068, 12, 31)),  # noqa: DTZ001  as ledgers state it
         st.sampled_from(["Bezahlt", "Payé", "Lunas"]),
     ),
     min_size=1,

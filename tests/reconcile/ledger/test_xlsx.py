@@ -80,7 +80,7 @@ def test_odd_cells_beside():
 
 
 def test_formula():
-    """A formula counts with the result that was stored with it. A 0 that is to be calculated on opening is none."""
+    """A formula has the result that was stored with it, unless that is a 0 to be calculated on opening."""
     file = by_xlsxwriter(("reference", "amount"), ("T1", "=1+1"))
     stored = changed(file, sheet=lambda xml: xml.replace(b"1+1</f><v>0", b"1+1</f><v>2"))
     assert read(stored) == [Entry(line=2, reference="T1", amount=2)]
