@@ -171,6 +171,8 @@ CONTROLS = (
     Control("headers that describe a limit ask for no pause", "protocol._refusal:ErrorResponse.error",
             "is_throttled=kind is errors.RateLimitedError", "is_throttled=True", oracle="pause"),
     Control("the rate is kept", "client.policies._limiter:Limiter._grant", "if self._gap:", "if False:"),
+    Control("what is not known yet refuses nobody", "client.policies._capacity:Capacity.needed",
+            "if not self._answered_at:", "if False:", oracle="refused"),
     Control("one congestion cuts the rate once", "client.policies._capacity:Capacity.throttled",
             "may_cut = now >= self._cut_at + max(_MIN_CUT_GAP, 2 * self.round_trip)", "may_cut = True"),
     # Outages

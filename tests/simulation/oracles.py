@@ -138,6 +138,13 @@ class ObservedCapacity(Capacity):
         super().__init__(**options)
         self.fail = lambda *_: None
 
+    def opens_at(self, now):
+        opens_at = super().opens_at(now)
+        latest = max(now, self._sent_at) + 1 / self._min_rate + self.round_trip  # after a pause, if there is one
+        if opens_at > latest + 1e-6:  # whatever came before
+            self.fail("recovers", f"the next attempt is due in {opens_at - now:.3f} s")
+        return opens_at
+
     def accepted(self, ticket, now):
         before, is_old, limit = self._slow_start, ticket.started_at < self._cut_at, self.limit(now)
         super().accepted(ticket, now)
@@ -166,7 +173,7 @@ class ObservedLimiter(Limiter):
         self._most = max_concurrency
         self._expected_gap = None if max_rate is None else workers / max_rate
         self._granted_at = deque(maxlen=40)
-        self._outstanding = set()
+        self._outstanding, self._signals = set(), set()  # and how attempts have ended
         self._probed_at = deque(maxlen=2)  # of references that have failed before, and of others
         self._is_out = False
         self.paused_by_service_until = float("-inf")
@@ -225,6 +232,11 @@ class ObservedLimiter(Limiter):
         self._is_out = self._outage.is_on  # else it has ended since its caller was refused
         return ticket
 
+    def overloaded(self, earliest):
+        if Signal.ACCEPTED not in self._signals and earliest > max(self._now(), self.paused_until, self._due_at) + 1e-6:
+            self._world.fail("refused", f"{earliest - self._now():.3f} s too early, by a guess")
+        return super().overloaded(earliest)
+
     def pause(self, seconds):
         """Note since when a pause is known."""
         before = self.paused_until
@@ -254,6 +266,7 @@ class ObservedLimiter(Limiter):
             self._world.fail("slots", f"ticket {ticket.number} was released twice")
         self._outstanding.discard(ticket.number)
         self._world.signals[signal] = self._world.signals.get(signal, 0) + 1
+        self._signals.add(signal)
         if signal is Signal.SILENT and pause:
             self._world.fail("pause", "a silent attempt brought a pause")
         if pause and not any(each.pause for each in self._world.service.exchanges):
