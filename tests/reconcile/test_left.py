@@ -21,6 +21,7 @@ from payclient.reconcile import (
 )
 from payclient.reconcile._judgement.findings import FindingTotal
 from payclient.reconcile.folders import JOURNAL
+from support import ledgers
 from support.nights import FIRST, entry, paid
 from support.reconciling import DOWN
 
@@ -103,6 +104,24 @@ async def test_may_leave(night):
     assert ([row.reference for row in fourth.rows], fourth.states) == (["A", "B"], {})
     allowed = await night(ledger_of("AB"), ANSWERS, previous=first, rules=Rules(may_leave=True))
     assert [row.reference for row in allowed.rows] == ["A", "B"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "states"),
+    [
+        ((("A", "2026-11-01"), ("B", "1970-01-01")), "A", {("B", LEFT): "new"}),
+        ((("A", "2026-10-01"), ("B", "2026-11-01"), ("C", "0001-01-01")), "BC", {}),
+    ],
+)
+async def test_placeholder(night, before, after, states):
+    """A time that means never is no time before the ledger begins, and it doesn't begin there."""
+
+    def read(names):
+        rows = "".join(f"{name},9,{day}\n" for name, day in before if name in names)
+        return ledgers.read(f"reference,amount,created_at\n{rows}")
+
+    first = await night(read("ABC"), ANSWERS)
+    assert (await night(read(after), ANSWERS, previous=first)).states == states
 
 
 async def test_duplicates(night):
