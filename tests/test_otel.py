@@ -19,10 +19,8 @@ import payclient
 from payclient import RetryPolicy, ServiceError, TransactionNotFoundError
 from payclient.otel import OpenTelemetry
 from payclient.testing import FakeService, serve
-from support.fakes import KEY, SAMPLE, ScriptedTransport, answer, client, document, now, throttled, timeline
+from support.fakes import DOWN, KEY, SAMPLE, ScriptedTransport, answer, client, document, now, throttled, timeline
 from support.outages import crowd
-
-DOWN = answer(b'{"success": false, "message": "try later"}', 503)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from payclient.testing import Reply, serve
-from support.fakes import DOWN, answer, client, document, now
+from support.fakes import DOWN, answer, client, document, timeline
 from support.limits import LimitedService
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -147,20 +147,9 @@ async def test_invalid_reference(caplog):
     assert caplog.text.count("has to be checked: ") == 2
 
 
-class Payments:
-    """A transport with one order that changes after some seconds, by the event loop's clock."""
-
-    def __init__(self, seconds, then):
-        self.sent = []
-        self.seconds = seconds
-        self.then = then
-
-    async def send(self, _):
-        self.sent.append(now())
-        return answer(document("T1", status="Pending")) if now() < self.seconds else self.then
-
-    async def aclose(self):
-        pass
+def payment(seconds, then):
+    """Return a transport to an order that is open, and after some seconds as *then* says."""
+    return timeline({"T1": [(seconds, then)]}, latency=0.0)
 
 
 async def play_browser(order, shop, heard):
@@ -191,7 +180,7 @@ PLAYED = {
 async def test_lookups_of_an_open_page(case):
     """A page that stays open for 100 s asks ever less often, and not at all when it has heard the last event."""
     seconds, then, state, most = PLAYED[case]
-    transport, heard = Payments(seconds, then), []
+    transport, heard = payment(seconds, then), []
     order = EXAMPLE.Order("T1", "INV-1", 15000, "88", "2030-01-31 23:59:59")
     async with client(transport, retry=None) as pay:
         page = asyncio.create_task(play_browser(order, EXAMPLE.Shop(pay, {"1": order}, 900.0, 2.0), heard))
@@ -202,7 +191,7 @@ async def test_lookups_of_an_open_page(case):
         page.cancel()
         await asyncio.gather(page, return_exceptions=True)
     assert (order.state, heard[-1]["state"], is_over) == (state, state, state != "open")
-    assert (len(transport.sent) <= most, is_over <= (settled == len(transport.sent))) == (True, True), transport.sent
+    assert (len(transport.sent) <= most, is_over <= (settled == len(transport.sent))) == (True, True), transport.times()
 
 
 async def test_service_down_and_back():
@@ -220,7 +209,7 @@ async def test_service_down_and_back():
 async def test_outage_to_the_end(caplog):
     """An order whose wait ends in an outage is still open, and the log says that it could not be asked for."""
     order = EXAMPLE.Order("T1", "INV-1", 15000, "88", "2030-01-31 23:59:59")
-    async with client(Payments(0.0, DOWN)) as pay:
+    async with client(payment(0.0, DOWN)) as pay:
         await EXAMPLE.Shop(pay, {"1": order}, 900.0, 2.0).follow(order, deadline=60.0)
     assert (order.state, "T1 could not be asked for: 'T1' was not seen" in caplog.text) == ("open", True)
 
