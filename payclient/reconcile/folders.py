@@ -278,12 +278,12 @@ def note_about(journal: Journal, about: About) -> str:
     if (started := started_at(journal)) is not None:
         about = attrs.evolve(about, run=run_name(about, started))
     journal.set_note("run", about.run)
-    journal.note_value(_ABOUT, about_as_json(about))
+    journal.set_note(_ABOUT, about_as_json(about))
     return about.run
 
 
 def note_statement(journal: Journal, about: StatementAbout) -> None:
-    journal.note_value(_STATEMENT, about)
+    journal.set_note(_STATEMENT, about)
 
 
 def about_of(journal: Journal) -> About:

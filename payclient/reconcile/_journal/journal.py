@@ -193,7 +193,7 @@ class Journal:
     def _identify(self, identity: Mapping[str, str] | None) -> None:
         stored = self.note("identity")
         if stored is None:
-            self.set_note("identity", json.dumps(dict(identity or {})))
+            self.set_note("identity", dict(identity or {}))
         elif identity is not None:
             before = json.loads(stored)
             names = sorted({*before, *identity})
@@ -203,7 +203,7 @@ class Journal:
                 with self._database.writing() as db:  # start over
                     for table in tables.NAMES:
                         db.execute(f"DELETE FROM {table}")
-                self.set_note("identity", json.dumps(dict(identity)))
+                self.set_note("identity", dict(identity))
             elif different:
                 name = different[0]
                 was, now = before.get(name, "none"), identity.get(name, "none")
@@ -231,25 +231,22 @@ class Journal:
         return str(found[0][0]) if found else None
 
     def noted(self, name: str, kind: type[_Kind]) -> _Kind | None:
-        """Return the value that `note_value` stored under *name*. None without one."""
+        """Return the value of a note that is JSON. None without one."""
         text = self.note(name)
         return None if text is None else from_json(json.loads(text), kind)
 
-    def note_value(self, name: str, value: object) -> None:
-        """Store a *value* with attributes under *name*, as JSON."""
-        self.set_note(name, json.dumps(as_json(value)))
-
-    def set_note(self, name: str, value: str | None) -> None:
-        """Store a note called *name* with the run. None deletes it."""
+    def set_note(self, name: str, value: object) -> None:
+        """Store a note called *name* with the run: text, or another value as JSON. None deletes it."""
         self._set_notes({name: value})
 
-    def _set_notes(self, notes: Mapping[str, str | None]) -> None:
+    def _set_notes(self, notes: Mapping[str, object]) -> None:
         with self._database.writing() as db:
             for name, value in notes.items():
                 if value is None:
                     db.execute("DELETE FROM notes WHERE name = ?", (name,))
                 else:
-                    db.execute(tables.SET_NOTE, tables.with_checksum(name, value))
+                    text = value if isinstance(value, str) else json.dumps(as_json(value))
+                    db.execute(tables.SET_NOTE, tables.with_checksum(name, text))
         self._database.commit()
 
     def _count(self, rows: str) -> int:
@@ -294,14 +291,14 @@ class Journal:
         """Record that all rows were added, with those *ignored* by the rules and the *previous* record of each."""
         if self._ledger.finish():
             return
-        notes = {"ignored": json.dumps(as_json(ignored))} if ignored else {}
+        notes: dict[str, object] = {"ignored": ignored} if ignored else {}
         with self._database.writing() as db:
             db.execute(tables.INDEXES[0])
             if previous is not None:
                 run, remembered = previous
-                notes["previous"] = json.dumps(as_json(evolve(run, rows=self._ledger.count)))
+                notes["previous"] = evolve(run, rows=self._ledger.count)
                 change = carry_over(db, remembered, after=self._ledger.count, has_statement=has_statement, rules=rules)
-                notes["ledger change"] = json.dumps(as_json(change))
+                notes["ledger change"] = change
             for statement in _FINISH_LEDGER:
                 db.execute(statement)
         self._set_notes({**notes, "ledger": "complete"})
@@ -339,7 +336,7 @@ class Journal:
                 cells = tables.entry_cells(Entry(line=line, reference=reference))
                 db.execute(tables.ADD_ENTRY, tables.with_checksum(position, None, *cells))
         self.statement = known
-        self.note_value("statement", known)
+        self.set_note("statement", known)
 
     def side_of(self, lookup: PendingLookup, rules: Rules) -> StatementSide | None:
         """Return the side of the statement, and of earlier ones, about a reference. None without a statement."""
@@ -361,7 +358,7 @@ class Journal:
 
     def forget_failures(self) -> None:
         """Delete failed answers, and those without a known-good probe, so they are looked up again."""
-        notes: dict[str, str | None] = {"ended_by": None}
+        notes: dict[str, object] = {"ended_by": None}
         with self._database.writing() as db:
             db.execute(_FORGET_FAILURES)
             if self._is_nothing_believed():
@@ -382,7 +379,7 @@ class Journal:
     def end(self, failure: Observation | None, *, is_canary_found: bool) -> None:
         """Record the failure that ended the lookups, if one did. A canary is a reference that is known to exist."""
         self.answers.write()
-        cells = None if failure is None else json.dumps(tables.observation_cells(failure))
+        cells = None if failure is None else tables.observation_cells(failure)
         self._set_notes({"ended_by": cells, "canary": "found" if is_canary_found else "none"})
 
     @property
@@ -628,5 +625,5 @@ def judge_again(journal: Journal, *, rules: Rules) -> int:
         message = f"{plural(change.missing.rows, 'row')} left the ledger by may_leave = true, and was not looked up"
         raise JournalError(f"{message}; without may_leave, reconcile again")
     journal.answers.mark_again(rules, journal.side_of)
-    journal.set_note("identity", json.dumps({**identity, "rules": rules.judging}))
+    journal.set_note("identity", {**identity, "rules": rules.judging})
     return journal.answers.count_to_confirm()
