@@ -25,6 +25,15 @@ KINDS = (
     (0.9, 5.0, "apart", 0.0),
     (0.5, 5.0, "none", 3600.0),
 )
+LAWS = (
+    *(Situation(f"{part} % refused", 1, 0.0, 0.0, "each") for part in (1, 5, 20)),
+    *(Situation(f"{part} % refused", clients, 0.9, 5.0) for part in (1, 5, 20) for clients in (1, 4)),
+    *(Situation(limit, clients, 0.9, 5.0, "apart") for limit in ("bucket 20/s", "no burst 20/s") for clients in (1, 4)),
+    *(Situation(limit, 4, 0.0, 0.0, "each") for limit in ("bucket 20/s", "20 a second", "8 at once")),
+    *(Situation(limit, 1, 1.25, 5.0) for limit in ("bucket 20/s", "20 a second", "8 at once")),
+    Situation("600 a minute", 1, 0.0, 0.0, "each"),
+)
+"""What the laws of visitors, bulk and fairness name, each shown alone."""
 OF_EIGHT = {KINDS[0], KINDS[1], KINDS[8], KINDS[12]}
 PLAYERS = {"by hand": None, "client": limiter}
 
@@ -93,29 +102,31 @@ GROUPS = {
 FIGURES = ("answered", "early", "requests", "told", "rows", "jain")
 
 
+def row(name, results, players):
+    """Return a line of a table: how many situations, and the means of each player."""
+    cells = []
+    for figure in FIGURES:
+        found = [[each[player][figure] for each in results if figure in each[player]] for player in players]
+        cells.append(", ".join(f"{mean(values):.2f}" if values else "-" for values in found))
+    return f"| {name} | {len(results)} | {' | '.join(cells)} |"
+
+
 def table(results, players):
-    """Return a line for each group: how many situations, and the means of each player."""
+    """Return a line for each group, and for each situation of the laws."""
     yield f"| situations ({', '.join(players)}) | | {' | '.join(FIGURES)} |"
     yield "|---|--:|" + "--:|" * len(FIGURES)
     for name, holds in GROUPS.items():
-        those = [situation for situation in results if holds(situation)]
-        if not those:
-            continue
-        cells = []
-        for figure in FIGURES:
-            found = [
-                [results[each][player][figure] for each in those if figure in results[each][player]]
-                for player in players
-            ]
-            cells.append(", ".join(f"{mean(values):.2f}" if values else "-" for values in found))
-        yield f"| {name} | {len(those)} | {' | '.join(cells)} |"
+        if those := [found for situation, found in results.items() if is_aside(situation) and holds(situation)]:
+            yield row(name, those, players)
+    for situation in LAWS:
+        yield row(situation, [results[situation]], players)
 
 
 def main(processes=1):
     results = {}
-    work = [(each, player, SEEDS) for each in situations() if is_aside(each) for player in PLAYERS]
+    played = dict.fromkeys([*filter(is_aside, situations()), *LAWS])
     with multiprocessing.Pool(processes) as pool:
-        for situation, player, found in pool.imap_unordered(measure, work):
+        for situation, player, found in pool.imap_unordered(measure, itertools.product(played, PLAYERS, [SEEDS])):
             results.setdefault(situation, {})[player] = found
     print("who is served\n")
     print("\n".join(table(results, PLAYERS)))

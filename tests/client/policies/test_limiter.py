@@ -362,9 +362,6 @@ async def test_close_and_cancel_in_one_tick():
     assert limiter.in_flight == 1
 
 
-# The limit
-
-
 # One key, many workers
 
 
@@ -411,27 +408,22 @@ async def test_starts(subtests):
             assert started_at == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("late", "following"), [(0.009, 0.2), (0.03, 0.23)], ids=["timer", "busy"])
-async def test_lateness(late, following):
-    """A slightly late timer does not lower the rate; more lateness is not compensated."""
-    limiter = part(max_rate=10.0)
-    await take(limiter, 1)
-    waiters = await queue_up(limiter, 2)
-    asyncio.get_running_loop().advance(0.1 + late)
-    assert [ticket.started_at for ticket in await asyncio.gather(*waiters)] == pytest.approx([0.1 + late, following])
+LATE = {
+    # The rate, seconds that the timer is late, and the starts after the first
+    "a timer": (10.0, 0.009, [0.109, 0.2]),
+    "a busy loop": (10.0, 0.03, [0.13, 0.23]),
+    "less than two short gaps": (1000.0, 0.0009, [0.0019, 0.002, 0.003]),
+    "several short gaps": (1000.0, 0.0035, [0.0045, 0.0055, 0.0065]),
+}
 
 
-@pytest.mark.parametrize(
-    ("late", "expected"),
-    [(0.0019, [0.0019, 0.002, 0.003]), (0.0045, [0.0045, 0.0055, 0.0065])],
-    ids=["less than a gap", "several gaps"],
-)
-async def test_lateness_of_short_gaps(late, expected):
-    """With very short gaps, no more than one attempt is compensated."""
-    limiter = part(max_rate=1000.0)
+@pytest.mark.parametrize(("rate", "late", "expected"), LATE.values(), ids=LATE)
+async def test_lateness(rate, late, expected):
+    """A slightly late timer does not lower the rate; of more lateness, at most one gap is compensated."""
+    limiter = part(max_rate=rate)
     await take(limiter, 1)
-    waiters = await queue_up(limiter, 3)
-    asyncio.get_running_loop().advance(late)
+    waiters = await queue_up(limiter, len(expected))
+    asyncio.get_running_loop().advance(1 / rate + late)
     assert [ticket.started_at for ticket in await asyncio.gather(*waiters)] == pytest.approx(expected)
 
 
@@ -444,7 +436,6 @@ async def test_share_while_running():
     assert [ticket.started_at for ticket in await asyncio.gather(*waiters)] == pytest.approx([0.05, 0.1])
 
 
-@pytest.mark.virtual_time
 async def test_probe():
     """A probe takes no slot of the limit, but keeps to the maximum, the rate and pauses; that it fails cuts nothing."""
     limiter = Limiter(max_concurrency=5, initial=1.0, max_rate=2.0)
