@@ -16,6 +16,7 @@ CONF = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.python.authenticate.socketTimeout": "120s",  # 15 s are for an idle machine
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.legacy.setCommandRejectsSparkCoreConfs": "false",  # so that a test can turn speculation on
