@@ -2,7 +2,7 @@
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from ipaddress import ip_address
@@ -15,6 +15,7 @@ from payclient.errors import ConfigurationError
 Validator: TypeAlias = Callable[[object, Any, Any], None]
 """A validator of attrs."""
 _Given = TypeVar("_Given")
+_MAX_NAME = 12
 
 
 def invalid_option(name: str, problem: str) -> ConfigurationError:
@@ -23,6 +24,11 @@ def invalid_option(name: str, problem: str) -> ConfigurationError:
 
 def unfit(name: str, wanted: str, found: str) -> ConfigurationError:
     return invalid_option(name, f"must be {wanted}, got {found}")
+
+
+def unknown_name(name: str, known: Iterable[str], given: str) -> ConfigurationError:
+    found = repr(given) if len(given) <= _MAX_NAME else "a longer word"  # it may be the key, in the wrong variable
+    return unfit(name, f"one of {', '.join(repr(str(word)) for word in known)}", found)
 
 
 def must_be(wanted: str, is_fit: Callable[[Any], bool], *, shows_type: bool = False) -> Validator:

@@ -21,7 +21,6 @@ from payclient.protocol import ApiKey, Environment, plain
 OnOutage: TypeAlias = Literal["fail", "wait"]
 """The behaviour of an awaited lookup in an outage."""
 
-_MAX_NAME = 12
 _MAX_KEY_BYTES = 64 * 1024
 _WORD = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}"
 _PRODUCT = re.compile(f"{_WORD}(?:/{_WORD})?")
@@ -92,8 +91,7 @@ def resolve_environment(given: Environment | str | None) -> Environment:
     if given is None and OPTIONS["environment"].variable not in os.environ:
         name = Environment.LIVE
     if name not in [*Environment]:
-        found = repr(name) if len(name) <= _MAX_NAME else "a longer word"  # it may be the key, in the wrong variable
-        raise checks.unfit("environment", " or ".join(repr(str(each)) for each in Environment), found)
+        raise checks.unknown_name("environment", Environment, name)
     return Environment(name)
 
 

@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from attrs import field, frozen
 
-from payclient._shared.checks import invalid_option, is_loopback, is_seconds, is_wait, read_url, unfit
+from payclient._shared.checks import invalid_option, is_loopback, is_seconds, is_wait, read_url, unfit, unknown_name
 from payclient._shared.escape import escape_unprintable
 from payclient._shared.options import CONNECT_TIMEOUT, KEEPALIVE, OPTIONS
 from payclient.errors import ConfigurationError
@@ -350,4 +350,4 @@ def resolve_transport(given: str | None) -> TransportName:
         name = name or "httpx"
     if name in get_args(TransportName):
         return cast("TransportName", name)
-    raise unfit("transport", f"one of {', '.join(_NAMES)}", repr(name))
+    raise unknown_name("transport", get_args(TransportName), name)

@@ -71,9 +71,10 @@ def test_variables(configured, monkeypatch):
     """An option that the environment sets is named by its variable, which is to be set before the command helps."""
     for variable, value, told in [
         ("PAYCLIENT_BASE_URL", "pay.example", "PAYCLIENT_BASE_URL must begin with https://"),
-        ("PAYCLIENT_ENVIRONMENT", "prod", "PAYCLIENT_ENVIRONMENT must be 'live' or 'sandbox', got 'prod'"),
-        ("PAYCLIENT_ENVIRONMENT", "k3y-" * 5, "PAYCLIENT_ENVIRONMENT must be 'live' or 'sandbox', got a longer word"),
-        ("PAYCLIENT_ENVIRONMENT", "", "PAYCLIENT_ENVIRONMENT must be 'live' or 'sandbox', got ''"),
+        ("PAYCLIENT_ENVIRONMENT", "prod", "PAYCLIENT_ENVIRONMENT must be one of 'live', 'sandbox', got 'prod'"),
+        ("PAYCLIENT_ENVIRONMENT", "k3y-" * 5, "PAYCLIENT_ENVIRONMENT must be one of 'live', 'sandbox', got a longer"),
+        ("PAYCLIENT_ENVIRONMENT", "", "PAYCLIENT_ENVIRONMENT must be one of 'live', 'sandbox', got ''"),
+        ("PAYCLIENT_TRANSPORT", "k3y-" * 5, "PAYCLIENT_TRANSPORT must be one of 'httpx', 'httpx2', 'fast', got a"),
         ("PAYCLIENT_API_KEY", "Bearer x", "PAYCLIENT_API_KEY begins with 'Bearer', which payclient adds: "),
     ]:
         with monkeypatch.context() as patched:

@@ -63,7 +63,7 @@ def test_live_unless_said(monkeypatch):
     has_environment(monkeypatch, {})
     assert resolve_environment(None) is Environment.LIVE
     has_environment(monkeypatch, {"PAYCLIENT_ENVIRONMENT": ""})
-    with pytest.raises(ConfigurationError, match="environment must be 'live' or 'sandbox', got ''"):
+    with pytest.raises(ConfigurationError, match="environment must be one of 'live', 'sandbox', got ''"):
         resolve_environment(None)
 
 

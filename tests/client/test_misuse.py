@@ -77,7 +77,7 @@ WRONG_OPTIONS = [
     ({"max_rate": math.nan}, "max_rate must be a number of attempts per second above 0, or None, got nan"),
     ({"retry": 3}, "retry must be a RetryPolicy or None, got int"),
     ({"not_found_messages": "x"}, "not_found_messages must be a list of messages, each with a word in it"),
-    ({"environment": "prod"}, "environment must be 'live' or 'sandbox', got 'prod'"),
+    ({"environment": "prod"}, "environment must be one of 'live', 'sandbox', got 'prod'"),
     ({"timeout": 20, "deadline": 5}, "timeout must not be above deadline, got 20 and 5"),
     ({"tracing": OpenTelemetry}, "tracing must be an object such as OpenTelemetry(), got the class OpenTelemetry"),
     (
