@@ -498,17 +498,19 @@ class AsyncClient(Shared):
         priority = Priority.POLL if is_poll else Priority.BULK if is_bulk else Priority.AWAITED
         after = now if is_newer or is_fresh else -math.inf  # a confirmation is sent after what it confirms
         most = min(max_pause, options.retry.max_retry_after)
-        lookup = Lookup(reference, clock, until, budget, observers, is_rejectable, priority, after, is_fresh, most, now)
-        return self._join_or_start(lookup) if options.tracing is None else self._traced(options.tracing, lookup)
+        lookup = Lookup(reference, clock, until, budget, observers, is_rejectable, priority, is_fresh, most, now)
+        if options.tracing is not None:
+            return self._traced(options.tracing, lookup, after)
+        return self._join_or_start(lookup, after)
 
-    async def _join_or_start(self, lookup: Lookup) -> Transaction:
-        """Share the result of an equal lookup in flight, or make the lookup itself."""
+    async def _join_or_start(self, lookup: Lookup, after: float) -> Transaction:
+        """Share the result of an equal lookup that was sent *after* a time, or make the lookup itself."""
         is_fresh = lookup.needs_fresh_connection
         kind = POLL if lookup.priority is Priority.POLL else self._kind
         self._session.lookups[lookup] = None
         try:
             while lookup.reference in self._calls and (
-                other := self._calls.joinable(lookup.reference, kind, after=lookup.after, is_fresh=is_fresh)
+                other := self._calls.joinable(lookup.reference, kind, after=after, is_fresh=is_fresh)
             ):
                 lookup.joined = other.made
                 self._session.admission.check(lookup)
@@ -530,11 +532,11 @@ class AsyncClient(Shared):
         finally:
             del self._session.lookups[lookup]
 
-    async def _traced(self, tracing: Tracing, lookup: Lookup) -> Transaction:
+    async def _traced(self, tracing: Tracing, lookup: Lookup, after: float) -> Transaction:
         found: list[Transaction] = []
         with tracing() as trace:
             lookup.add_observer(trace)
-            found.append(await self._join_or_start(lookup))
+            found.append(await self._join_or_start(lookup, after))
         if found:
             return found[0]
         raise TypeError("the tracing context suppressed what the lookup raised: its __exit__ must not return true")

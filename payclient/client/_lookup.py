@@ -75,7 +75,6 @@ class Lookup:
     observers: tuple[OnAttempt, ...]
     is_rejectable: bool = False  # an outage may end it
     priority: Priority = Priority.AWAITED
-    after: float = -math.inf  # requests sent earlier are not shared
     needs_fresh_connection: bool = False
     max_pause: float = math.inf  # seconds that it waits out without a deadline
     began_at: float = Factory(lambda self: self.clock.now(), takes_self=True)
@@ -84,8 +83,7 @@ class Lookup:
     joined: Lookup | None = field(default=None, init=False)  # it waits for this lookup's result
     sent_at: float | None = field(default=None, init=False)  # None between two attempts
     key_version: int = field(default=0, init=False)  # the last attempt's, like `redact`
-    declined_version: int = field(default=0, init=False)  # the key that the service declined. Once in a lookup
-    key_error: errors.PayClientError | None = field(default=None, init=False)  # the response to that key
+    declined: tuple[int, errors.PayClientError | None] = field(default=(0, None), init=False)  # a key, and the response
     unconfirmed: Unconfirmed | None = field(default=None, init=False)
     retries: Retries | None = field(default=None, init=False)  # most lookups need none
     redact: Callable[[str], str] = field(default=str, init=False)
@@ -93,13 +91,12 @@ class Lookup:
     last_error: errors.PayClientError | None = field(default=None, init=False)
     sent: errors.Sent = field(default="no", init=False)  # true of any attempt. See `TransportError`
     is_fresh: bool = field(default=False, init=False)  # the connection of the last response
-    is_probe: bool = field(default=False, init=False)
     headers: Mapping[str, str] | None = field(default=None, init=False)  # the trace's
     seconds: dict[str, float] = field(factory=NO_TIME.copy, init=False)  # keys are phases
 
     def rejected_at(self, allowed: float) -> float:
         """Return when an outage ends its wait, if an attempt may take *allowed* seconds."""
-        if (phase := self.current) is None or phase.rejection is not None or self.is_probe or not self.is_rejectable:
+        if (phase := self.current) is None or phase.rejection is not None or not self.is_rejectable:
             return math.inf
         return self.began_at + allowed if phase.name == "attempts" else -math.inf
 
@@ -112,7 +109,7 @@ class Lookup:
     def is_in_flight(self) -> bool:
         """Whether it has an attempt in flight, or waits for the result of a lookup that has one."""
         made = self.joined or self
-        return made.is_probe or (made.current is not None and made.current.name == "attempts")
+        return made.current is not None and made.current.name == "attempts"
 
     @property
     def is_timed(self) -> bool:

@@ -188,7 +188,7 @@ class Session:
                 if self._limiter.paused_until > lookup.at and (failure := self.admission.too_late(lookup)):
                     raise failure
                 try:
-                    if self._keys.version == lookup.declined_version:
+                    if self._keys.version == lookup.declined[0]:
                         await self._renew_key(lookup)
                     ticket = await self.admission.admit(lookup)
                     lookup.attempts += 1
@@ -224,9 +224,9 @@ class Session:
             self._check_open()  # an unconfirmed refusal is not a result, and a closed client cannot confirm it
             lookup.needs_fresh_connection, lookup.unconfirmed = True, (error, lookup.is_fresh)
             return 0.0
-        if isinstance(error, errors.AuthenticationError) and self._keys.source and not lookup.declined_version:
+        if isinstance(error, errors.AuthenticationError) and self._keys.source and not lookup.declined[0]:
             self._check_open()  # there may be a newer key, and no source is asked any more
-            lookup.declined_version, lookup.key_error = lookup.key_version, error
+            lookup.declined = lookup.key_version, error
             return 0.0
         lookup.retries = lookup.retries or Retries(options.retry, self._random, lookup.is_timed)
         delay = None if self.admission.is_rejected(lookup) else lookup.retries.delay(classify(error))
@@ -246,10 +246,11 @@ class Session:
             raise closed() from None
 
     async def _renew_key(self, lookup: Lookup) -> None:
-        """Ask for a newer key than the declined one. Without a newer one, raise the error again."""
+        """Ask for a newer key than the declined one. Without a newer one, raise its error again."""
+        version, refusal = lookup.declined
         try:
             with LookupPhase(lookup, "attempts"):  # it counts towards the budget of a lookup in bulk
-                is_newer = await self._keys.renew(lookup.declined_version)
+                is_newer = await self._keys.renew(version)
         except errors.DeadlineExceededError as error:
             problem = "the key source has not answered"
             error.args = (f"{error.message}; {problem}",)
@@ -258,8 +259,8 @@ class Session:
         except errors.KeySourceError:
             self._check_open()
             raise
-        if lookup.key_error is not None and not is_newer:
-            raise lookup.key_error
+        if refusal is not None and not is_newer:
+            raise refusal
         lookup.unconfirmed = None
 
     async def _probe(self, lookup: Lookup, options: Options, ticket: Ticket) -> Transaction:
@@ -271,18 +272,17 @@ class Session:
         task = asyncio.create_task(self._attempt(probe, options, ticket), name="payclient-probe")
         self._probes[task] = False
         task.add_done_callback(self._end_probe)
-        lookup.is_probe, allowed = True, self.outage.allowed
+        allowed = self.outage.allowed
         rest = min(allowed, max(0.0, lookup.began_at + 2 * allowed - ticket.started_at))  # it may have queued
         try:
             while not task.done():
                 with LookupPhase(lookup, "attempts"):
                     await asyncio.wait([task], timeout=rest)
+                    if not task.done():
+                        self.admission.check(lookup)
                 rest = allowed
-                if not task.done():
-                    self.admission.check(lookup)
             return task.result()
         finally:
-            lookup.is_probe = False
             lookup.key_version, lookup.redact, lookup.is_fresh = probe.key_version, probe.redact, probe.is_fresh
             if not task.done():
                 self._probes[task] = True

@@ -239,7 +239,7 @@ CONTROLS = (
     Control("a lookup that shares another one takes its call of the source over", _RENEW, "call_later(_TAKEOVER,",
             "call_soon(", oracle="source", needs=("source hangs",)),
     Control("a key that is refused is asked for again", "client._session:Session._delay",
-            "isinstance(error, errors.AuthenticationError) and self._keys.source and not lookup.declined_version",
+            "isinstance(error, errors.AuthenticationError) and self._keys.source and not lookup.declined[0]",
             "False", oracle="error", needs=("key rotates",)),
     Control("what may be a key is taken out of the words of a source", "client._keys:_failure",
             '_TOKEN.sub("…", redact(str(error)))', "str(error)", oracle="key", needs=("source fails",)),
