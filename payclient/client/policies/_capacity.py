@@ -60,6 +60,7 @@ _MORE_IN_FLIGHT = 1.2  # the mean load of failures, in multiples of the mean loa
 _REQUESTS_PER_ACCEPTED = 2
 _REQUESTS_OF_A_STORM = 10
 _KEEP_IN_FLIGHT = 0.8
+_ROUNDED = 0.25  # a bound between two numbers is the higher one from three quarters
 _FAILURES = 2  # failures count as one refusal: some are normal
 _ENOUGH = 3  # refusals, of all workers together. Fewer may be chance
 _AWAITED = 0.85, 20, 0.03  # share of the peak below which a rate has fallen, attempts there, and refusals paid for
@@ -131,7 +132,7 @@ class Capacity:
         self._slow_start = 1.0
 
     def limit(self, now: float) -> float:
-        return min(self._slow_start, self.concurrency(now)) // 1
+        return min(self._slow_start, self._max if self._bound == math.inf else self.concurrency(now) + _ROUNDED) // 1
 
     def concurrency(self, now: float) -> float:
         """Return the number of attempts in flight that ends slow start."""
