@@ -39,6 +39,7 @@ class PayClientError(_WithAttributes, Exception):
 
     Attributes:
         attempts: HTTP exchanges of the lookup until it ended with this error.
+        is_first: Whether to log it. False once a lookup was rejected in the same outage.
         http_status: The status of a web application's answer. 500 for a mistake of the application.
         detail: A sentence for its visitors, without any detail of this error.
     """
@@ -48,6 +49,7 @@ class PayClientError(_WithAttributes, Exception):
     _is_retryable: ClassVar[bool] = False
     _message: str = field(default="", kw_only=False, alias="message")
     attempts: int = 0
+    is_first: bool = True
 
     def __attrs_post_init__(self) -> None:
         super().__init__(self._message)
@@ -67,11 +69,6 @@ class PayClientError(_WithAttributes, Exception):
     def http_headers(self) -> dict[str, str]:
         """The headers of that answer: `Retry-After` with a 503."""
         return {}
-
-    @property
-    def is_first(self) -> bool:
-        """Whether to log it. An outage is logged once, and not for each lookup that it rejects."""
-        return True
 
     def __reduce__(self) -> tuple[object, ...]:
         # The default drops `__cause__`, and shares `headers` and `__notes__` among copies.
@@ -190,11 +187,6 @@ class OutageError(TransportError):
     last_failure: str = ""
     outage_seconds: float = 0.0
     refused: int = 0
-
-    @property
-    def is_first(self) -> bool:
-        """Whether it is the first of its outage."""
-        return self.refused <= 1
 
     def __str__(self) -> str:
         return (

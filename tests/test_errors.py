@@ -61,7 +61,7 @@ EVERY_COPY = tuple(product(TREE, COPIES))
 
 def made(kind):
     """Return an error of *kind* in which no attribute has its default."""
-    options = {"attempts": 3}
+    options = {"attempts": 3, "is_first": False}
     if issubclass(kind, errors.CouldNotAskError):
         options["retry_after"] = 0.5
     if issubclass(kind, errors.DeadlineExceededError):
@@ -127,12 +127,6 @@ def test_retry_after():
         errors.KeySourceError(): (5.0, "5"),
     }
     check_each(cases, lambda error: (error.retry_after, error.http_headers["Retry-After"]))
-
-
-def test_is_first():
-    """Only the first error of an outage is to be logged; any other error is."""
-    assert [errors.OutageError(refused=number).is_first for number in (1, 2, 60)] == [True, False, False]
-    assert all(kind().is_first for kind in TREE)
 
 
 def test_copy_keeps_attributes():

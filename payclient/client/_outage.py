@@ -49,7 +49,7 @@ from payclient._shared.escape import plural
 from payclient._shared.logger import logger
 from payclient.client._lookup import Lookup
 from payclient.client.policies import Clock, Limiter, Ticket
-from payclient.errors import OutageError
+from payclient.errors import CouldNotAskError, OutageError
 
 _FAILED, _LEFT, _SILENT = 0.8, 1.3, 1.8  # seconds without an answer, by how the attempts have ended
 _MIN_LEFT = 0.25  # seconds
@@ -274,10 +274,14 @@ class Outage:
             retry_after=max(probe_due_in or _PROBE_GAP, self._limiter.paused_seconds()),
         )
 
-    def count(self, error: OutageError) -> None:
-        """Record that a rejection reaches its caller. Until then its lookup may become the probe."""
+    def count(self, error: CouldNotAskError) -> None:
+        """Record that *error* reaches its caller. Until then a rejected lookup may become the probe."""
+        if not isinstance(error, OutageError):
+            error.is_first = self.rejected == self._rejected_before or not self.is_on
+            return
         self.rejected += 1
         error.refused = self.rejected - self._rejected_before
+        error.is_first = error.refused == 1
         if error.is_first:
             message = "no answer for %.1f s: lookups are refused until there is one; the last failure was %s"
             extra = {"seconds": error.outage_seconds, "failure": error.last_failure}

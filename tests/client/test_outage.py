@@ -164,6 +164,18 @@ async def test_attempt_that_an_outage_ends(caplog):
     }
 
 
+@pytest.mark.parametrize("kind", ["503", "refused"])
+async def test_logged_once(kind):
+    """From the first rejection of an outage on, no error is to be logged, also not that of a failed probe."""
+    async with client(AbsentService(kind, absences=((BEGINS, 60.0),))) as pay:
+        calls = await crowd(pay, rate=20, until=BEGINS + 20.0)
+    failed = sorted((call for call in calls if call.error is not None), key=lambda call: call.at + call.seconds)
+    rejected = [isinstance(call.error, OutageError) for call in failed]
+    first, *others = [call.error for call in failed[rejected.index(True) :]]
+    assert not all(isinstance(error, OutageError) for error in others)
+    assert (first.is_first, [error for error in others if error.is_first]) == (True, [])
+
+
 async def test_lone_lookup():
     """A lookup that is the first to meet an outage has its retries; the next has one attempt, then comes the probe."""
     service = AbsentService("refused", absences=((0.0, 60.0),))

@@ -233,7 +233,9 @@ async def test_rejection(caplog):
     outage.count(first := outage.rejection())
     clock.at = 3.0
     outage.count(second := outage.rejection())
+    outage.count(failed_probe := errors.ServiceError())
     assert (first.refused, second.refused, outage.rejected) == (1, 2, 2)
+    assert (first.is_first, second.is_first, failed_probe.is_first) == (True, False, False)
     assert (first.sent, first.last_failure, first.outage_seconds, first.retry_after) == ("no", DOWN, 1.5, 0.5)
     assert second.retry_after == 1.0  # one is due, but was not allowed
     assert str(first) == (
@@ -247,8 +249,10 @@ async def test_rejection(caplog):
     for number in range(20, 23):
         outage.sent(Ticket(number, 4.0, 1), f"T{number}", clock)
         outage.ended(Ticket(number, 4.0, 1), f"T{number}", 5.0, End.FAILED, DOWN)
+    outage.count(failed_before := errors.ServiceError(is_first=False))
     outage.count(again := outage.rejection())
     assert (again.refused, outage.rejected, len(caplog.records)) == (1, 3, 3)
+    assert (failed_before.is_first, again.is_first) == (True, True)
 
 
 async def test_memory():
