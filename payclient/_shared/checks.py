@@ -26,8 +26,8 @@ def unfit(name: str, wanted: str, found: str) -> ConfigurationError:
     return invalid_option(name, f"must be {wanted}, got {found}")
 
 
-def unknown_name(name: str, known: Iterable[str], given: str) -> ConfigurationError:
-    found = repr(given) if len(given) <= _MAX_NAME else "a longer word"  # it may be the key, in the wrong variable
+def unknown_name(name: str, known: Iterable[str], given: object) -> ConfigurationError:
+    found = repr(given) if len(str(given)) <= _MAX_NAME else "a longer word"  # it may be the key, in the wrong variable
     return unfit(name, f"one of {', '.join(repr(str(word)) for word in known)}", found)
 
 

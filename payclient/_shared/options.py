@@ -59,9 +59,9 @@ def options_of(scope: Scope) -> list[str]:
 
 
 _WORDS = {
-    "api_key": "key token auth secret secret_key api_token",
+    "api_key": "key token auth secret secret_key api_token access_token",
     "application": "user_agent app_name app_info",
-    "base_url": "url endpoint host api_base",
+    "base_url": "url endpoint host api_base api_url",
     "ca_file": "verify verify_ssl ssl ca_bundle ca_certs cafile",
     "client_cert": "cert client_certificate",
     "concurrency max_concurrency": "limits max_connections pool_size max_workers batch_size",
@@ -72,12 +72,12 @@ _WORDS = {
     "initial_backoff retry": "backoff backoff_factor wait_initial initial_delay",
     "interval": "poll_interval every",
     "keepalive": "keep_alive keepalive_expiry keepalive_timeout",
-    "max_attempts retry": "max_retries retries retry_policy max_tries attempts total",
+    "max_attempts retry": "max_retries retries num_retries retry_policy max_tries attempts total",
     "max_backoff retry": "max_delay max_wait wait_max",
     "max_rate": "rate rate_limit rps requests_per_second",
     "on_attempt": "logger hooks event_hooks callback",
     "proxy": "proxies",
-    "timeout": "read_timeout request_timeout",
+    "timeout": "read_timeout write_timeout pool_timeout request_timeout",
 }
 _FORMS = {
     "ca_file": "ca_file= or ssl_context=",

@@ -78,6 +78,7 @@ WRONG_OPTIONS = [
     ({"retry": 3}, "retry must be a RetryPolicy or None, got int"),
     ({"not_found_messages": "x"}, "not_found_messages must be a list of messages, each with a word in it"),
     ({"environment": "prod"}, "environment must be one of 'live', 'sandbox', got 'prod'"),
+    ({"environment": True}, "environment must be one of 'live', 'sandbox', got True"),
     ({"timeout": 20, "deadline": 5}, "timeout must not be above deadline, got 20 and 5"),
     ({"tracing": OpenTelemetry}, "tracing must be an object such as OpenTelemetry(), got the class OpenTelemetry"),
     (
@@ -135,6 +136,10 @@ def test_option_of_a_view():
 
 OTHER_WORDS = [
     (AsyncClient, "max_retries", "pass retry=RetryPolicy(max_attempts=...)"),
+    (AsyncClient, "num_retries", "pass retry=RetryPolicy(max_attempts=...)"),
+    (AsyncClient, "access_token", "pass api_key="),
+    (AsyncClient, "api_url", "pass base_url="),
+    (AsyncClient, "pool_timeout", "pass timeout="),
     (AsyncClient, "verify", "pass ca_file= or ssl_context="),
     (AsyncClient, "cert", "pass client_cert= and client_key="),
     (AsyncClient, "headers", "pass http_client=httpx.AsyncClient(...)"),
