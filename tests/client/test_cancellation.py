@@ -134,7 +134,7 @@ async def test_closed_in_a_cancel_scope():
             await asyncio.sleep(1)
             scope.cancel()
             await asyncio.sleep(1)
-    assert (scope.cancelled_caught, pay._session._transport._client.is_closed) == (True, True)
+    assert (scope.cancelled_caught, pay._session._transport._connections._is_closed) == (True, True)
 
 
 @pytest.mark.virtual_time
@@ -155,7 +155,7 @@ async def test_closed_with_a_lookup_in_flight(is_cancelled):
         if is_cancelled:
             closing.cancel()
         await asyncio.gather(closing, lookup, return_exceptions=True)
-        assert (closing.cancelled(), pay._session._transport._client.is_closed) == (is_cancelled, True)
+        assert (closing.cancelled(), pay._session._transport._connections._is_closed) == (is_cancelled, True)
         assert asyncio.get_running_loop().time() == pytest.approx(2.0 if is_cancelled else 6.0)
 
 
