@@ -139,7 +139,7 @@ class Reply:
         never_responds: Whether no reply is sent. The request stays in flight until its client gives up.
     """
 
-    status: int = field(default=200, validator=[validators.ge(200), validators.le(599)])
+    status: int = field(default=200, validator=[validators.instance_of(int), validators.ge(200), validators.le(599)])
     headers: Mapping[str, str] = field(factory=dict[str, str], converter=_lower)
     body: Body = None
     delay: float = field(default=0.0, validator=validators.ge(0))

@@ -49,6 +49,8 @@ def test_no_final_status(status):
     """A status that cannot end a response is refused."""
     with pytest.raises(ValueError, match="status"):
         Reply(status=status)
+    with pytest.raises(TypeError, match="'status' must be <class 'int'>"):
+        Reply(status=str(status))
 
 
 async def answer_to(reply):
