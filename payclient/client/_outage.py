@@ -21,7 +21,8 @@ time allowed is 1.3 s, or twice the slowest of the recent responses.
     service that stalls for a moment can answer them, and twice the slowest recent response if that is longer. Before
     the first response, attempts in flight do not count.
 3.  A failure is about its reference, and counts neither here nor for the limiter, if that has failed since before the
-    last answer. So is a 500 or a malformed response within the time allowed after the answer to another reference.
+    last answer. So is a 500 or a malformed response within the time allowed after the answer to another reference, up
+    to twenty in a row.
 4.  A status alternates with answers if three times in thirty seconds a reference that failed with it is answered, and
     each began to fail after the one before was answered. References that the service cannot answer never do. Then a
     failure with this status is about the load. Within the time allowed after an answer, it is the refusal of a limit
@@ -58,6 +59,7 @@ _FORGETTING = 0.1  # weight of a faster response. A slower one counts at once
 _MIN_ROUND_TRIP = 1e-6  # seconds. In a test a response may take no time
 _ATTEMPTS, _ATTEMPTS_OF_ONE = 3, 10
 _PROBE_GAP = 1.0  # seconds
+_BESIDE = 20  # maximum of failures in a row that are about their references
 _MAX_AGE = 5.0  # seconds
 _MAX_FAILING = 1000  # references
 _SWITCHES, _ALTERNATING = 3, 30.0  # changes from failures to answers, in these seconds
@@ -105,6 +107,7 @@ class Outage:
         self._fires_at = math.inf
         self._since = self._ended_at = self._accepted_at = self._probed_at = -math.inf
         self._rejected_before = 0
+        self._failures = 0  # since the last transaction
         self._finals = self._last_final = 0  # final failures in a row; the number of the last
 
     @property
@@ -155,7 +158,7 @@ class Outage:
             elif reference in self._failing:
                 self._switch(reference, now)
             if end is End.ACCEPTED:
-                self._accepted_at, took = now, took or _MIN_ROUND_TRIP
+                self._accepted_at, self._failures, took = now, 0, took or _MIN_ROUND_TRIP
                 self._slowest += (1.0 if took > self._slowest else _FORGETTING) * (took - self._slowest)
             if self.last_failure:
                 self._answered()
@@ -179,7 +182,7 @@ class Outage:
 
     def _failed(self, ticket: Ticket, reference: str, now: float, failure: str, status: int, least: float) -> None:
         self._note(reference, now, status)
-        self.last_failure = failure
+        self.last_failure, self._failures = failure, self._failures + 1
         if not self.is_on:
             if len(self._row) < _ATTEMPTS_OF_ONE and self.is_evidence(reference, status, now):
                 self._row.append((ticket.started_at, reference, 0.0 if self.state is State.TRIAL else least))
@@ -199,6 +202,7 @@ class Outage:
         """Return whether a failure with *status* is about the service, and not about *reference*."""
         is_of_program = status == 500 or status // 100 == 2  # failed, but not as a gateway or a limit does
         is_beside = is_of_program and now < self._accepted_at + self.allowed and not self._alternates(status, now)
+        is_beside &= self._failures <= _BESIDE
         return self._failing.get(reference, _NEVER)[0] >= self.answered_at and not is_beside
 
     def _alternates(self, status: int, now: float) -> bool:

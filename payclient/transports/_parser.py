@@ -153,8 +153,8 @@ class ResponseParser:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._fail(f"the response is not HTTP ({error})")
-        if self.received > _LIMIT_OF_WIRE * self._limit:
-            self._fail(f"a response of more than {_LIMIT_OF_WIRE * self._limit} bytes")
+        if self.received > (limit := _LIMIT_OF_WIRE * self._limit):
+            self._fail(f"a response of more than {limit} bytes")
         if self._response_is_over:
             response = self._finish()
             if is_first and self.is_reusable and self._remembered < _MAX_REMEMBERED:

@@ -28,6 +28,7 @@ How much the service takes, learnt from the results of attempts: a number in fli
     rate, the remaining refusals are normal. Then each accepted attempt pays for twice as many, and only a refusal
     that is not paid for may cut. An awaited lookup has little time: for it, 3 % are normal from the start, and a rate
     lower by 15 % is enough to decide. For a row or a poll it is 1 % and 60 %, because most limits are not of this kind.
+    A closed time shows no such share, and what was counted before it is dropped.
 8.  Workers that share a key grow more slowly, because each sees only its own refusals. The numbers of rules 1 and 7
     are for all of them together.
 9.  Half a minute without an attempt resets everything. Pauses that the service asked for are not counted.
@@ -295,6 +296,7 @@ class Capacity:
         is_by_chance, self._was_paused = row < _LONG_ROW and not self._was_paused, False
         if now - closed_at < _LONG or (is_by_chance and self.w_max > self._min_rate):
             return
+        self._begin_tallies()
         if self.w_max <= self._min_rate:
             self.w_max = math.inf  # only its closing was learnt
         elif self._opened_at > -math.inf:

@@ -152,6 +152,15 @@ def test_normal_share(near, fallen, normal):
     assert capacity._normal == normal
 
 
+def test_storm_is_not_normal():
+    """A time in which everything is refused says nothing about the share that is refused at any rate."""
+    attempts = Attempts(is_awaited=True)
+    attempts.play(*LIMITED)
+    attempts.capacity._peak = 2 * attempts.capacity.w_max
+    attempts.play(*["T", 0.1] * 8, *["A"] * 20)
+    assert attempts.capacity._normal == 0.0
+
+
 def test_normal_share_is_forgotten():
     """Refusals stop being normal when there are less than half as many."""
     attempts = Attempts(is_awaited=True)
