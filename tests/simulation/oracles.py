@@ -233,7 +233,8 @@ class ObservedLimiter(Limiter):
         return ticket
 
     def overloaded(self, earliest):
-        if Signal.ACCEPTED not in self._signals and earliest > max(self._now(), self.paused_until, self._due_at) + 1e-6:
+        known = max(self._now(), self.paused_until, self._due_at) + self.waiting * self._gap  # pauses and `max_rate`
+        if Signal.ACCEPTED not in self._signals and earliest > known + 1e-6:
             self._world.fail("refused", f"{earliest - self._now():.3f} s too early, by a guess")
         return super().overloaded(earliest)
 
@@ -258,6 +259,7 @@ class ObservedLimiter(Limiter):
         super().share(max_rate, workers)
 
     def release(self, ticket, signal, *, pause=0.0, is_late=False, **options):
+        self._signals.add(signal)
         if is_late:
             self._learn_late(ticket, signal, pause)
             return
@@ -266,7 +268,6 @@ class ObservedLimiter(Limiter):
             self._world.fail("slots", f"ticket {ticket.number} was released twice")
         self._outstanding.discard(ticket.number)
         self._world.signals[signal] = self._world.signals.get(signal, 0) + 1
-        self._signals.add(signal)
         if signal is Signal.SILENT and pause:
             self._world.fail("pause", "a silent attempt brought a pause")
         if pause and not any(each.pause for each in self._world.service.exchanges):
