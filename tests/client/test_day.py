@@ -10,7 +10,11 @@ pytestmark = pytest.mark.virtual_time
 @pytest.mark.parametrize("load", [0.15, 0.7])
 @pytest.mark.parametrize(
     ("scale", "rows", "seed"),
-    [(0.2, 2_000, 1), *(pytest.param(1.0, 20_000, seed, marks=pytest.mark.slow) for seed in (1, 2, 3))],
+    [
+        (0.2, 2_000, 1),
+        (0.2, 2_000, 12),
+        *(pytest.param(1.0, 20_000, seed, marks=pytest.mark.slow) for seed in (1, 2, 3)),
+    ],
 )
 async def test_day(load, scale, rows, seed):
     """Visitors are answered beside a stream, waits and callbacks, and few requests are above the limit."""

@@ -187,10 +187,10 @@ class Capacity:
             return  # sent before the last cut, so out of date
         self._accepted_since_cut += 1
         row, self._in_a_row = self._in_a_row, 0
-        if self.w_max < math.inf:
-            self._tally(ticket, now, is_refused=False)
         if self._closed_at < math.inf:
             self._open(now, row)
+        if self.w_max < math.inf:
+            self._tally(ticket, now, is_refused=False)
         if ticket.load * 2 >= self._slow_start:
             self._slow_start += 1
             if self._slow_start >= self.concurrency(now):
@@ -264,6 +264,8 @@ class Capacity:
             self._begin_tallies()
         tally = self._fallen if self._cubic(now) < self._peak * of_peak else self._near
         tally[is_refused] += 1
+        if is_refused:
+            return  # it may be the first of a closed time
         near, fallen = (each[True] / max(_AWAITED[1], sum(each)) for each in (self._near, self._fallen))
         if sum(self._fallen) >= enough and self._fallen[True] >= _ENOUGH:
             if _KEPT * near <= fallen <= _MAX_NORMAL:

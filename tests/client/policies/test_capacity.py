@@ -147,18 +147,20 @@ def test_normal_share(near, fallen, normal):
     attempts.play(*LIMITED)
     capacity = attempts.capacity
     capacity._peak, capacity._near = 2 * capacity.w_max, [*near]
-    for ticket, shown in zip(attempts.take(20), "A" * fallen[0] + "T" * fallen[1], strict=True):
+    for ticket, shown in zip(attempts.take(20), "T" * fallen[1] + "A" * fallen[0], strict=True):
         attempts.end(ticket, shown)
     assert capacity._normal == normal
 
 
-def test_storm_is_not_normal():
+@pytest.mark.parametrize(("near", "fallen"), [((0, 0), (0, 0)), ((970, 30), (90, 0))])
+def test_storm_is_not_normal(near, fallen):
     """A time in which everything is refused says nothing about the share that is refused at any rate."""
     attempts = Attempts(is_awaited=True)
     attempts.play(*LIMITED)
-    attempts.capacity._peak = 2 * attempts.capacity.w_max
+    capacity = attempts.capacity
+    capacity._peak, capacity._near, capacity._fallen = 2 * capacity.w_max, [*near], [*fallen]
     attempts.play(*["T", 0.1] * 8, *["A"] * 20)
-    assert attempts.capacity._normal == 0.0
+    assert capacity._normal == 0.0
 
 
 def test_normal_share_is_forgotten():
@@ -167,7 +169,7 @@ def test_normal_share_is_forgotten():
     attempts.play(*LIMITED, *SIXTH * 20)
     before = attempts.capacity._normal
     attempts.play(*busy(12.0))
-    assert (before, attempts.capacity._normal) == (0.15, 0.0)
+    assert (before, attempts.capacity._normal) == (3 / 21, 0.0)
 
 
 def test_growth_is_cubic():
