@@ -515,7 +515,7 @@ class AsyncClient(Shared):
                 lookup.joined = other.made
                 self._session.admission.check(lookup)
                 with LookupPhase(lookup, "queued"):
-                    transaction = await other.join()
+                    transaction = await other.join(lookup)
                 if transaction is not None:
                     return transaction
             lookup.joined = None

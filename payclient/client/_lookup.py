@@ -175,9 +175,9 @@ class SingleFlight(dict[str, "dict[str, InFlight]"]):
     """The lookups in flight that others may join, by reference and kind: the last started of each."""
 
     # The first caller makes the lookup in its own task. Later callers wait for its result. If the first is cancelled or
-    # exceeds its own deadline, one of the waiters makes the lookup again. So no background task is needed, and the
-    # cancellation of one caller does not affect the others. A caller that needs a result newer than a moment, or a
-    # fresh one, makes the lookup for itself and all later callers.
+    # exceeds its own deadline, the waiter with the most time makes the lookup again. So no background task is needed,
+    # and the cancellation of one caller does not affect the others. A caller that needs a result newer than a moment,
+    # or a fresh one, makes the lookup for itself and all later callers.
 
     def joinable(self, reference: str, kind: str, *, after: float, is_fresh: bool) -> InFlight | None:
         """Return the lookup of *reference*. None if it was sent at the time *after* or before, or is less fresh."""
@@ -197,14 +197,18 @@ class InFlight:
     kind: str = ""
     value: Transaction | None = field(default=None, init=False)
     is_cut_short: bool = field(default=False, init=False)  # the caller gives up earlier than others would
-    _ended: asyncio.Future[errors.PayClientError | None] | None = field(default=None, init=False)  # most are not shared
+    _waiters: dict[asyncio.Future[errors.PayClientError | None], Lookup] | None = field(default=None, init=False)
 
-    async def join(self) -> Transaction | None:
-        """Return the result, or None if it ended without one."""
-        if self._ended is None:
-            self._ended = asyncio.get_running_loop().create_future()
-        await asyncio.wait([self._ended])  # the lookup is not cancelled with this caller
-        if (failure := self._ended.result()) is not None:
+    async def join(self, lookup: Lookup) -> Transaction | None:
+        """Return the result for *lookup*, or None if it ended without one."""
+        ended: asyncio.Future[errors.PayClientError | None] = asyncio.get_running_loop().create_future()
+        self._waiters = {} if self._waiters is None else self._waiters  # most lookups are not shared
+        self._waiters[ended] = lookup
+        try:
+            failure = await ended
+        finally:
+            del self._waiters[ended]
+        if failure is not None:
             # A single exception raised in several tasks would collect the tracebacks of all of them.
             raise copy.copy(failure)
         return self.value
@@ -225,7 +229,11 @@ class InFlight:
                     del calls[name]
             if not calls:
                 del self._others[self._key]
-        if self._ended is not None:
-            # The deadline was the caller's own, so waiters with more time try again.
+        if waiters := self._waiters:
+            # The deadline was the caller's own, so waiters with more time try again. The first to wake asks:
+            # with little time left it would fail, as would the next, and a reference that many ask for had no answer.
             is_own = isinstance(error, errors.DeadlineExceededError) or self.is_cut_short
-            self._ended.set_result(error if isinstance(error, errors.PayClientError) and not is_own else None)
+            failure = error if isinstance(error, errors.PayClientError) and not is_own else None
+            for ended in sorted(waiters, key=lambda waiter: (waiters[waiter].priority, -waiters[waiter].until)):
+                if not ended.done():
+                    ended.set_result(failure)

@@ -77,15 +77,37 @@ async def test_confirmation_shares_what_is_sent_again():
 PAUSE = {"T1": [answer(b"{}", 429, retry_after="5")]}
 
 
-@pytest.mark.parametrize(("refused", "script", "ahead"), [(RateLimitedError, PAUSE, ""), (OverloadedError, {}, "AB")])
+@pytest.mark.parametrize(
+    ("refused", "script", "ahead"),
+    [((RateLimitedError, RateLimitedError), PAUSE, ""), ((OverloadedError, DeadlineExceededError), {}, "AB")],
+)
 async def test_who_has_more_time(refused, script, ahead):
     """A caller with more time is answered, although the one who made the lookup has none for a pause or the queue."""
     async with client(ScriptedTransport(latency=2.0, **script), max_concurrency=1) as pay:
         lookups = [*((name, 30.0) for name in ahead), ("T1", 4.1), ("T1", 4.05), ("T1", 30.0), ("Z", 30.0)]
         asking = (pay.get_transaction(name, deadline=seconds) for name, seconds in lookups)
         told = await asyncio.gather(*asking, return_exceptions=True)
-    expected = [*[Transaction] * len(ahead), *[refused] * 2, *[Transaction] * 2]
+    expected = [*[Transaction] * len(ahead), *refused, *[Transaction] * 2]
     assert list(map(type, told)) == expected
+
+
+@pytest.mark.parametrize("gap", [0.1, 0.5])
+async def test_many_wait_for_one_silent_request(gap):
+    """A reference that is asked for again and again is answered as soon as the service is well."""
+    requests = itertools.count()
+
+    async def reply(reference):
+        await asyncio.sleep(0.3 if next(requests) else 600.0)
+        return answer(document(reference))
+
+    async def ask(pay, number):
+        await asyncio.sleep(number * gap)
+        await pay.get_transaction("T1")
+
+    async with client(ScriptedTransport(default=lambda reference: lambda: reply(reference)), deadline=5.0) as pay:
+        asked = [asyncio.create_task(ask(pay, number)) for number in range(100)]
+        await asyncio.wait(asked)
+    assert [number for number, each in enumerate(asked) if each.exception() and number * gap > 0.35] == []
 
 
 async def test_nobody_joins_what_may_be_older(subtests):

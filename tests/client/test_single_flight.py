@@ -13,6 +13,8 @@ from payclient.errors import ServiceError
 class Calls:
     """Calls that take as long as the test wants, and number their answers from 1."""
 
+    priority, until = 0, math.inf
+
     def __init__(self):
         self.flights = SingleFlight()
         self.gate = asyncio.Event()
@@ -32,7 +34,7 @@ class Calls:
 
     async def ask(self, key, *, after=-math.inf):
         while (other := self.flights.joinable(key, "", after=after, is_fresh=False)) is not None:
-            answer = await other.join()
+            answer = await other.join(self)
             if answer is not None:
                 return answer
         with InFlight(key, self.flights, self) as flight:

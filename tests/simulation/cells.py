@@ -112,7 +112,7 @@ def _of_client(client):
 def _of_calls(client):
     for reference in tuple(client._last_polls):
         yield "wait polling" if POLL in client._calls.get(reference, ()) else "wait asleep"
-    shared = {kind for calls in client._calls.values() for kind, call in calls.items() if call._ended is not None}
+    shared = {kind for calls in client._calls.values() for kind, call in calls.items() if call._waiters}
     if POLL in shared:
         yield "wait shared"
     if shared - {POLL}:

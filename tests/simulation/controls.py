@@ -213,9 +213,8 @@ CONTROLS = (
     Control("the deadline of one lookup is not that of another", _LEAVE,
             "isinstance(error, errors.DeadlineExceededError) or", ""),
     Control("those who wait are woken when a call was cancelled", _LEAVE,
-            "self._ended.set_result(", "(failure or self._value) and self._ended.set_result("),
-    Control("a lookup that waits no more ends no other", "client._lookup:InFlight.join",
-            "await asyncio.wait([self._ended])", "await self._ended"),
+            "ended.set_result(", "failure and ended.set_result("),
+    Control("a lookup that waits no more ends no other", _LEAVE, "if not ended.done():", "if True:"),
     # Life
     Control("closing lets attempts end", "client._session:Session.aclose", "if self._pending:", "if False:"),
     Control("closing waits for the transport, cancelled or not", "client._session:Session.aclose",
