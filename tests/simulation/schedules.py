@@ -125,13 +125,14 @@ _MAY_END = {"cancelled": {0: {"cancelled"}, -1: set()}, "fails": {-1: {"down"}},
 async def equal_lookups(fate="cancelled", *, callers=3):
     """Callers share one call; the one who makes it is cancelled, fails, or succeeds."""
     flights, made, problems = SingleFlight(), [], []
+    lookup = SimpleNamespace(sent_at=None, priority=0, until=float("inf"))
 
     async def call(number):
         while (other := flights.joinable("T1", "", after=float("-inf"), is_fresh=False)) is not None:
-            value = await other.join()
+            value = await other.join(lookup)
             if value is not None:
                 return value
-        with InFlight("T1", flights, SimpleNamespace(sent_at=None)) as flight:
+        with InFlight("T1", flights, lookup) as flight:
             made.append(number)
             await asyncio.sleep(0)
             if fate == "fails" and len(made) == 1:
