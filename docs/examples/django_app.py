@@ -21,7 +21,7 @@ class PaymentErrors(MiddlewareMixin):
     def process_exception(self, _: HttpRequest, error: Exception) -> JsonResponse | None:
         if not isinstance(error, PayClientError) or error.http_status == 500:
             return None
-        if error.http_status == 503 and error.is_first:  # an outage is logged once, not for each visitor
+        if error.http_status == 503 and error.is_first:  # False for each visitor that a known outage refuses
             logging.getLogger(__name__).error("could not ask: %s: %s", type(error).__name__, error)
         return JsonResponse({"detail": error.detail}, status=error.http_status, headers=error.http_headers)
 

@@ -63,6 +63,6 @@ async def health(pay: Pay) -> dict[str, str | float]:
 async def no_answer(request: Request, error: PayClientError) -> JSONResponse:
     if error.http_status == 500:  # a mistake of the application, such as a forgotten variable
         raise error
-    if error.http_status == 503 and error.is_first:  # an outage is logged once, not for each visitor
+    if error.http_status == 503 and error.is_first:  # False for each visitor that a known outage refuses
         logging.getLogger(__name__).error("could not ask: %s: %s", type(error).__name__, error)
     return JSONResponse({"detail": error.detail}, error.http_status, error.http_headers)

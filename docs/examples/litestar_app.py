@@ -27,7 +27,7 @@ async def payment(reference: FromPath[str], state: State) -> dict[str, str | int
 def no_answer(request: Request, error: PayClientError) -> Response:
     if error.http_status == 500:  # a mistake of the application, such as a forgotten variable
         return mistake(request, error)
-    if error.http_status == 503 and error.is_first:  # an outage is logged once, not for each visitor
+    if error.http_status == 503 and error.is_first:  # False for each visitor that a known outage refuses
         logging.getLogger(__name__).error("could not ask: %s: %s", type(error).__name__, error)
     return Response({"detail": error.detail}, status_code=error.http_status, headers=error.http_headers)
 

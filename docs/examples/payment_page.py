@@ -87,7 +87,7 @@ class Shop:
                 order.reference, amount=order.amount, merchant_reff=order.merchant_reff, status=PAID
             )
         except CouldNotAskError as error:
-            if error.is_first:  # an outage is logged once, not for each visitor
+            if error.is_first:  # False for each visitor that a known outage refuses
                 log.warning("%s could not be confirmed: %s", order.reference, error)
             return
         except InvalidReferenceError as error:
