@@ -230,8 +230,8 @@ class InFlight:
             if not calls:
                 del self._others[self._key]
         if waiters := self._waiters:
-            # The deadline was the caller's own, so waiters with more time try again. The first to wake asks:
-            # with little time left it would fail, as would the next, and a reference that many ask for had no answer.
+            # The deadline was the caller's own, so waiters with more time try again. The first to wake asks. If it had
+            # little time left, it would fail, and so would the next: such a reference would never be answered.
             is_own = isinstance(error, errors.DeadlineExceededError) or self.is_cut_short
             failure = error if isinstance(error, errors.PayClientError) and not is_own else None
             for ended in sorted(waiters, key=lambda waiter: (waiters[waiter].priority, -waiters[waiter].until)):
