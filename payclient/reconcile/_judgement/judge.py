@@ -16,9 +16,9 @@ from typing import Any
 from attrs import evolve, frozen
 
 from payclient._shared.escape import escape_unprintable, quote
-from payclient.protocol import ATTRIBUTES, Transaction
-from payclient.reconcile._fields import COMPARED_FIELDS
-from payclient.reconcile._judgement.codes import Code, Status, folded, normalise
+from payclient.protocol import Transaction
+from payclient.reconcile._fields import COMPARED_FIELDS, Cell
+from payclient.reconcile._judgement.codes import OF_TEXTS, Code, Status, folded, normalise
 from payclient.reconcile._judgement.compare import compare, excuse, reff_key, statement_findings
 from payclient.reconcile._judgement.findings import Bucket, Finding, Row, as_list, in_order
 from payclient.reconcile._judgement.records import ReferenceRecord, reversal
@@ -187,6 +187,7 @@ class Case:
     carried_from: str = ""
 
 
+_CODES = tuple(column for column in COMPARED_FIELDS if column.cell is Cell.CODE)
 _MAX_REASON = 400
 NO_PROBE = (
     "no other reference was found in this run, so the key or environment may be wrong: "
@@ -342,12 +343,12 @@ class _Judgement:
     def _lost_zeros(self, transaction: Transaction, findings: list[Finding]) -> str:
         """Return the ledger's code that has lost leading zeros, in words. Empty if none has, or it is waived."""
         decisive = {finding.code for finding in map(self._weighed, findings) if finding.is_decisive}
-        for name, code in (("merchant_reff", Code.MERCHANT_REFF_DIFFERS), ("payment_code", Code.PAYMENT_CODE_DIFFERS)):
-            ours, theirs = getattr(self.entry, name), getattr(transaction, ATTRIBUTES[name])
+        for column in _CODES:
+            ours, theirs = getattr(self.entry, column.name), getattr(transaction, column.at_service[0])
             is_text = isinstance(ours, str) and isinstance(theirs, str) and theirs.isdecimal()
-            if code in decisive and is_text and ours == theirs.lstrip("0"):
+            if OF_TEXTS[column.name] in decisive and is_text and ours == theirs.lstrip("0"):
                 return (
-                    f"{name}: {quote(ours)} is {quote(theirs)} at the service; "
+                    f"{column.name}: {quote(ours)} is {quote(theirs)} at the service; "
                     "the leading zeros were lost in a spreadsheet, so export the column as text"
                 )
         return ""

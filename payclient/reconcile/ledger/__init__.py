@@ -1,8 +1,11 @@
 """Read a ledger: a file in, one frozen entry per row out, strictly and lazily."""
 
+from payclient.reconcile._fields import ABSENT, Entry, RejectedEntry
 from payclient.reconcile._fields import COMPARED as COMPARED
 from payclient.reconcile._fields import FIELDS as FIELDS
 from payclient.reconcile._fields import KINDS as KINDS
+from payclient.reconcile._fields import Text as Text
+from payclient.reconcile._fields import checked_entry as checked_entry
 from payclient.reconcile.ledger._columns import CellProblem as CellProblem
 from payclient.reconcile.ledger._columns import Columns, LedgerError
 from payclient.reconcile.ledger._columns import LedgerChangedError as LedgerChangedError
@@ -21,10 +24,7 @@ from payclient.reconcile.ledger._open import Ledger, open_ledger
 from payclient.reconcile.ledger._open import LedgerFile as LedgerFile
 from payclient.reconcile.ledger._open import LedgerFormat as LedgerFormat
 from payclient.reconcile.ledger._open import check_use as check_use
-from payclient.reconcile.ledger._rows import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.ledger._rows import RowReader as RowReader
-from payclient.reconcile.ledger._rows import Text as Text
-from payclient.reconcile.ledger._rows import checked_entry as checked_entry
 from payclient.reconcile.ledger._xlsx import FORMULA as FORMULA
 from payclient.reconcile.ledger._xlsx import read_cells as read_cells
 

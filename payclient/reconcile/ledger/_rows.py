@@ -2,150 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from enum import Enum
 from functools import partial
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
-from attrs import Attribute, evolve, field, fields, frozen
+from attrs import evolve
 
 from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Remedy, Side, Way, advice
-from payclient.reconcile._fields import KINDS
+from payclient.reconcile._fields import KINDS, Entry, RejectedEntry, checked_entry
 from payclient.reconcile.ledger import _columns
 from payclient.reconcile.ledger._columns import IGNORING, CellProblem, Columns, Finder, LedgerError
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect, TimeReader
 from payclient.reconcile.ledger._left_out import HAS_DIGIT, Scope, UnreadSheet, Unused
 from payclient.reconcile.ledger._notation import MoneyReader, SignLaw, Suggester
-
-
-class Absent(Enum):
-    """The type of `ABSENT`."""
-
-    ABSENT = "absent"
-
-    def __repr__(self) -> str:
-        return "ABSENT"
-
-
-ABSENT: Final = Absent.ABSENT
-"""The value of a field without a column, which is not compared. An empty cell is None, and is compared."""
-
-Text: TypeAlias = str | Absent | None
-Money: TypeAlias = int | Absent | None
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def _must_be(kind: type[int | str], *others: object) -> Callable[[object, Attribute[Any], object], None]:
-    """Return a validator for values of one *kind*, and for these *others*."""
-
-    def check(_: object, attribute: Attribute[Any], value: object) -> None:
-        if kind is str and isinstance(value, str):
-            if not value.isascii() and _SURROGATE.search(value):
-                raise ValueError(f"{attribute.name} contains half a surrogate pair, which UTF-8 cannot encode")
-        elif type(value) is not kind and value not in others:
-            message = f"{attribute.name} must be {'a str' if kind is str else 'an int'}, got {type(value).__name__}"
-            raise TypeError(message)
-
-    return check
-
-
-_OPTIONAL_TEXT = _must_be(str, None, ABSENT)
-_OPTIONAL_MONEY = _must_be(int, None, ABSENT)
-
-
-@frozen(kw_only=True, slots=False)  # so that `checked_entry` fills one in a fifth of the time
-class Entry:
-    """
-    One usable line of the ledger, for one transaction.
-
-    Attributes:
-        line: Position in the ledger, for people: the line of a file, or any number that you choose.
-        reference: The service's reference, which is looked up.
-        merchant_reff: The merchant's own reference.
-        amount: Total amount, in the unit of the service.
-        fee: Fee charged.
-        amount_received: Amount received by the merchant.
-        status: The ledger's word for the state.
-        payment_method: Short code of the method.
-        payment_code: Code that the payer pays with.
-        expdate: Expiry, without a time zone, because the service gives none.
-        created_at: Time of the record, with or without a time zone. Not compared, but gives the age of the row.
-        kind: The ledger's word for what the line is to its payment, such as a charge or a refund. Not compared.
-        payout: The payout that a line of a statement is part of. Not compared, and not stored.
-
-    All but `line` and `reference` may be left out, and are then not compared.
-
-    Raises:
-        TypeError: For a value of another type.
-        ValueError: For an empty reference, text that cannot be encoded as UTF-8, and an expiry with a time zone.
-    """
-
-    line: int
-    reference: str = field(validator=_must_be(str))
-    merchant_reff: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
-    amount: int | Absent = field(default=ABSENT, validator=_must_be(int, ABSENT))
-    fee: Money = field(default=ABSENT, validator=_OPTIONAL_MONEY)
-    amount_received: Money = field(default=ABSENT, validator=_OPTIONAL_MONEY)
-    status: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
-    payment_method: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
-    payment_code: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
-    expdate: datetime | Absent | None = ABSENT
-    created_at: datetime | Absent | None = ABSENT
-    kind: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
-    payout: str | None = field(default=None, eq=False)
-
-    def __attrs_post_init__(self) -> None:
-        if not self.reference:
-            raise ValueError("reference must not be empty")
-        if isinstance(self.expdate, datetime) and self.expdate.tzinfo is not None:
-            raise ValueError("expdate must be without a time zone, as the service's times are")
-
-
-_DEFAULTS = {each.name: each.default for each in fields(Entry)}
-
-
-def checked_entry(values: Mapping[str, Any]) -> Entry:
-    """Return the entry of *values* that a reader of cells has checked, without the calls of the validators."""
-    entry = Entry.__new__(Entry)
-    entry.__dict__.update(_DEFAULTS, **values)
-    return entry
-
-
-@frozen(kw_only=True)
-class RejectedEntry:
-    """
-    One line of the ledger that cannot be used. Reported, never dropped.
-
-    Attributes:
-        line: Position in the ledger.
-        reason: The problem with it, and its remedy.
-        reference: The reference as written, if there is one.
-        amount: The amount for the ledger's total, if it is readable.
-        amount_received: The amount received in a statement or a ledger with kinds, if it is readable.
-        status: The ledger's word for the state, if it is readable.
-        kind: The ledger's word for what the line is to its payment, if it is readable.
-        payout: The payout that a line of a statement is part of. Not stored.
-        problems: Its problems without their values, to count rows with the same ones. Not stored.
-        remedies: Options that would help. Not stored.
-    """
-
-    line: int
-    reason: str = field(validator=_OPTIONAL_TEXT)
-    reference: str | None = field(default=None, validator=_OPTIONAL_TEXT)
-    amount: int | None = field(default=None, validator=_must_be(int, None))
-    amount_received: int | None = field(default=None, validator=_must_be(int, None))
-    status: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
-    kind: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
-    payout: str | None = field(default=None, eq=False)
-    problems: tuple[str, ...] = field(default=(), eq=False)
-    remedies: tuple[Remedy, ...] = field(default=(), eq=False)
-
 
 CellReader: TypeAlias = Callable[[Any], Any]
 _Reading: TypeAlias = tuple[CellReader, str, Callable[[str], object] | None]

@@ -22,10 +22,11 @@ from typing import Any
 from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Remedy, Way
 from payclient.protocol import JSONProblem, is_object, kind, read_json
+from payclient.reconcile._fields import Entry, RejectedEntry
 from payclient.reconcile.ledger._columns import CellProblem, Columns, Finder, LedgerError, field_of
 from payclient.reconcile.ledger._dialect import UTF_8
 from payclient.reconcile.ledger._left_out import Scope
-from payclient.reconcile.ledger._rows import NO_COLUMNS, Entry, RejectedEntry, RowReader, read_header
+from payclient.reconcile.ledger._rows import NO_COLUMNS, RowReader, read_header
 
 _MAX_LINE = 1 << 20
 

@@ -36,11 +36,11 @@ from attrs import define, field
 
 from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient._shared.remedy import Remedy, Way
-from payclient.reconcile._fields import KINDS
+from payclient.reconcile._fields import KINDS, Entry, RejectedEntry
 from payclient.reconcile.ledger import _columns
 from payclient.reconcile.ledger._columns import CellProblem, Finder, LedgerError
 from payclient.reconcile.ledger._left_out import HAS_DIGIT, Scope, UnreadSheet
-from payclient.reconcile.ledger._rows import Entry, RejectedEntry, RowReader, read_header
+from payclient.reconcile.ledger._rows import RowReader, read_header
 
 _MAX_FORMAT = 1000  # a spreadsheet program takes 255 characters
 _TOKEN = re.compile(
