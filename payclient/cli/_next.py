@@ -35,6 +35,7 @@ _OF_SERVICE = {"--base-url", "--environment", "--api-key-file", "--proxy", "--ca
 _NEW_RULES = Path("rules.toml")
 _MAX_RUNS = 5
 _ONE_SHEET = "make sure that the other sheets give nothing of it back"
+_ONE_MERCHANT = "make sure that both keys are of one merchant"
 _ALL_PAID = "make sure that every row of the ledger is paid"
 
 
@@ -109,6 +110,8 @@ def _after_folder(error: Exception, status: Exit, call: Call, bound: Mapping[str
     if isinstance(error, JournalError) and call.name == "reconcile":
         return [] if error.is_busy else [_after_other_run(error, call, bound)]
     if isinstance(error, JournalError | PastRunError) and call.name != "verify":
+        if isinstance(error, PastRunError) and error.canary and call.name == "reconcile":
+            return [call.having(("--canary", error.canary)).after(_ONE_MERCHANT)]
         folder = bound.get("folder") if isinstance(error, JournalError) else error.folder
         return [] if folder is None else [about_folder("verify", folder)]
     if isinstance(error, reconcile.DecisionError):

@@ -136,14 +136,13 @@ def _past_run(earlier: EarlierRunOptions, out: Path, output: OutputOptions, stre
 
 
 async def _run(job: Reconciliation) -> int:
-    client, streams = job.client, job.streams
+    streams = job.streams
     sides = {"": job.ledger} if job.statement is None else {"": job.ledger, "the statement: ": job.statement}
     for of_which, ledger in sides.items():
         if not job.output.quiet:
             streams.tell(f"columns{' of the statement' * bool(of_which)}: {_columns(ledger)}")
     if job.previous is not None:
-        service = {"base_url": client.url, "environment": job.environment, "key_fingerprint": client.key_fingerprint}
-        job.previous.check_same_service(service, "this run")
+        job.previous.check_same_service(job.about().service, job.canary, "this run")
     try:
         done = await job.run()
     except (asyncio.CancelledError, library.StoppedError):
@@ -203,6 +202,7 @@ class Reconciliation:
         # A temporary failure makes an incomplete report. No report is written if the service refuses the caller, or the
         # ledger or the journal cannot be trusted.
         with library.Journal(self.out / folders.JOURNAL, identity=self._identity()) as journal:
+            self._check_key(journal)
             self._tell_resumed(journal)
             note = None if self.previous is None else self.previous.note
             has_statement = self.statement is not None
@@ -233,6 +233,26 @@ class Reconciliation:
             "ledger": json.dumps(declared, ensure_ascii=False, sort_keys=True) if declared else None,
         }
         return {name: value for name, value in identity.items() if value is not None}
+
+    def about(self, *earlier: str) -> report.About:
+        """Return what is known before the ledger is read. Its first key may be of an *earlier* part."""
+        past: list[str] = [] if self.previous is None else [self.previous.service["key_fingerprint"]]
+        first, *others = dict.fromkeys((*earlier, self.client.key_fingerprint, *past))
+        return report.About(
+            rules=self.rules,
+            base_url=self.client.url,
+            environment=self.environment,
+            key_fingerprint=first,
+            other_keys=tuple(filter(None, others)),
+            canary=self.canary,
+        )
+
+    def _check_key(self, journal: library.Journal) -> None:
+        """Refuse a key of another merchant than the answers of an interrupted run."""
+        if (good := journal.answers.known_good()) is not None:
+            noted, problem = folders.about_of(journal), f"{self.out / folders.JOURNAL} cannot be resumed"
+            found, ours = [*filter(None, [noted.canary]), good], self.about().service
+            folders.check_same_merchant(problem, noted.key_fingerprint, lambda: found, ours, self.canary, "this run")
 
     def _tell_resumed(self, journal: library.Journal) -> None:
         if self.output.quiet or not journal.is_ledger_complete:
@@ -283,14 +303,11 @@ class Reconciliation:
             yield entry
         for found in (*self.ledger.suggestions, *words.found()):
             self.streams.warn(in_words(found))
-        about = report.About(
+        noted, has_found = folders.about_of(journal), journal.answers.known_good() is not None
+        about = evolve(
+            self.about(*[noted.key_fingerprint, *noted.other_keys] * has_found),
             ledger=folders.ledger_about(self.ledger),
-            rules=self.rules,
-            base_url=self.client.url,
-            environment=self.environment,
-            key_fingerprint=self.client.key_fingerprint,
-            canary=self.canary,
-            judged_again=folders.about_of(journal).judged_again,
+            judged_again=noted.judged_again,
         )
         files.name_run(folders.note_about(journal, about))
 

@@ -40,7 +40,7 @@ JOURNAL = "journal.sqlite"
 _UNFINISHED = frozenset({Bucket.BREAK, Bucket.OPEN, Bucket.UNRESOLVED})
 _LEFT, _STATE = "left", "state"
 """Marks of kept records: a row that matched and that the ledger has lost since, and only a state, empty if paid."""
-_WHO = {"base_url": "address", "environment": "environment", "key_fingerprint": "key fingerprint"}
+_WHERE = {"base_url": "address", "environment": "environment"}
 
 
 @attrs.frozen(kw_only=True)
@@ -55,6 +55,7 @@ class PastRun:
     is_work_list_edited: bool
     files: Collection[str]  # their names, as its manifest lists them
     first_observed_at: datetime | None
+    canary: str | None
 
     def lines(self) -> Iterator[tuple[dict[str, Any], bytes]]:
         """Yield its rows as JSON: making a `Row` of each takes longer than reading it."""
@@ -145,12 +146,36 @@ class PastRun:
                 answer = Observation(answer=Answer.FOUND, at=at, transaction=row.transaction, reused_from=asked_by)
                 yield entries, answer
 
-    def check_same_service(self, service: Mapping[str, str], whose: str) -> None:
-        for name, label in _WHO.items():
+    def found(self) -> Iterator[str]:
+        """Yield the references that it found, its canary first."""
+        yield from filter(None, [self.canary])
+        yield from (row["reference"] for row, _ in self.lines() if row["service"] is not None)
+
+    def check_same_service(self, service: Mapping[str, Any], canary: str | None, whose: str) -> None:
+        for name, label in _WHERE.items():
             ours, theirs = (each[name] or "not recorded" for each in (self.service, service))
             if ours != theirs:
                 message = f"its {label} is {ours!r}, but {whose} has {theirs!r}"
                 raise PastRunError(f"{self.folder} cannot be compared: {message}")
+        key = self.service["key_fingerprint"]
+        check_same_merchant(f"{self.folder} cannot be compared", key, self.found, service, canary, whose)
+
+
+def check_same_merchant(
+    problem: str,
+    key: str,
+    found: Callable[[], Iterable[str]],
+    service: Mapping[str, Any],
+    canary: str | None,
+    whose: str,
+) -> None:
+    """Refuse the key of *service*, unless it is *key*, or its *canary* is one of the references *found* with that."""
+    if key == (other := service["key_fingerprint"]) or (canary is not None and canary in found()):
+        return
+    keys = f"its key fingerprint is {key or 'not recorded'!r}, but {whose} has {other or 'not recorded'!r}"
+    error = PastRunError(f"{problem}: {keys}; only a canary that both find shows that the keys are of one merchant")
+    error.canary = next(iter(found()), "")
+    raise error
 
 
 def _codes(row: Mapping[str, Any]) -> set[str]:
@@ -211,6 +236,7 @@ def open_past_run(folder: Path) -> PastRun:
         is_work_list_edited=bool(edited),
         files=listed,
         first_observed_at=report_rows.read_time(summary["first_observed_at"]),
+        canary=summary["canary"],
     )
 
 
@@ -356,7 +382,7 @@ class RunDiff:
     """The state of each break between two runs. A context manager that only reads both reports."""
 
     def __init__(self, earlier: PastRun, later: PastRun) -> None:
-        earlier.check_same_service(later.service, str(later.folder))
+        earlier.check_same_service(later.service, later.canary, str(later.folder))
         self.earlier: PastRun = earlier
         self.later: PastRun = later
         with ExitStack() as stack:

@@ -41,9 +41,11 @@ class PastRunError(PayClientError, ValueError):
 
     Attributes:
         folder: Its folder, if its files are at fault. None for a report of another service or key.
+        canary: A reference that it found with another key. Empty without one.
     """
 
     folder: Path | None = None
+    canary: str = ""
 
 
 class UnknownCanaryError(ConfigurationError):

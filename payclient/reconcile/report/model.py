@@ -106,7 +106,8 @@ class About:
         rules: How differences were judged.
         base_url: Address of the service. Empty when it is not known.
         environment: `live` or `sandbox`. Empty when it is not known.
-        key_fingerprint: A short, non-reversible fingerprint of the API key, never the key. Empty when not known.
+        key_fingerprint: A short, non-reversible fingerprint of the first API key, never the key. Empty when not known.
+        other_keys: Fingerprints of other keys: of the previous run, or of parts of this one.
         canary: The reference that was asked first, if one was.
         judged_again: The run whose answers these are, if they were judged again.
         ended_by: The failure that ended the run early. Empty when it was not.
@@ -122,6 +123,7 @@ class About:
     base_url: str = ""
     environment: str = ""
     key_fingerprint: str = ""
+    other_keys: tuple[str, ...] = ()
     canary: str | None = None
     judged_again: JudgedAgain | None = None
     ended_by: str = ""
@@ -137,9 +139,10 @@ class About:
         return {side: file for side, file in files.items() if file is not None}
 
     @property
-    def service(self) -> dict[str, str]:
-        """The service and the fingerprint of the key, in the form for reports."""
-        return {name: getattr(self, name) for name in ("base_url", "environment", "key_fingerprint")}
+    def service(self) -> dict[str, Any]:
+        """The service and the fingerprints of the keys, in the form for reports."""
+        other = {"other_keys": list(self.other_keys)} if self.other_keys else {}
+        return {name: getattr(self, name) for name in ("base_url", "environment", "key_fingerprint")} | other
 
     @property
     def ledger_sha256(self) -> str:
@@ -298,6 +301,7 @@ RUN_TERM = "Run"
 """The line with the name of the run. It shows that a work list belongs to this run."""
 
 _NOT_RECORDED = "not recorded"
+_SAME_MERCHANT = "in the previous run, or in a part of this one. The canary is known to each."
 _FROM_LEDGER = "Only references in the ledger were looked up. Payments missing from the ledger cannot appear here."
 _BOTH_WAYS = (
     "Only references in the ledger or the statement were looked up: from the ledger to the service, from the statement "
@@ -529,6 +533,7 @@ class Report:
             _code("Service", about.base_url),
             _fact("Environment", about.environment or _NOT_RECORDED),
             _code("Key fingerprint", about.key_fingerprint),
+            _fact("Other keys", ", ".join(about.other_keys) and f"{', '.join(about.other_keys)}: {_SAME_MERCHANT}"),
             _code("Canary", about.canary, "none was given"),
             _fact("Answers came", f"{first} to {last} UTC" if first else "none came"),
             _fact("Reused answers", words.reused_sentence(since) if since else ""),
