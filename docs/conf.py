@@ -213,7 +213,7 @@ def _errors():
 def errors():
     """Return the table of the errors: their meaning, and what a lookup and a stream do with each."""
     from payclient.client._stream import Deferral, Disposition, PendingRow  # noqa: PLC0415  as above
-    from payclient.client.policies._retry import Again, classify  # noqa: PLC0415  as above
+    from payclient.errors import Again, classify  # noqa: PLC0415  as above
 
     deferral = Deferral(is_on=True, max_pause=math.inf, random=lambda: 0.5)
     ends = {Disposition.FATAL: "ends it", Disposition.FINAL: "failed row"}

@@ -8,9 +8,10 @@ logged without the API key.
 
 import math
 from copy import copy
+from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, dataclass_transform
 
-from attrs import Factory, define, field
+from attrs import Factory, define, field, frozen
 
 if TYPE_CHECKING:
     from payclient.protocol.transaction import Transaction
@@ -23,6 +24,41 @@ Step: TypeAlias = Literal["", "name", "connect", "proxy", "tls", "sending", "wai
 How far an attempt got: looking up the name, connecting, asking the proxy for a tunnel, the TLS handshake with the
 service, sending the request, waiting for the response, reading its body. "" if that is not known.
 """
+
+
+class Signal(Enum):
+    """Evidence of one attempt about the load that the service accepts."""
+
+    ACCEPTED = "accepted"  # answered, "not found" included
+    THROTTLED = "throttled"
+    OVERLOADED = "overloaded"  # service or network failed. A few of these are normal
+    SILENT = "silent"  # cancelled, rejected by the client itself, or a declined key
+
+
+class Again(Enum):
+    """Whether another attempt of the same lookup can help."""
+
+    NEVER = "never"
+    ONCE = "once"  # a malformed body may be a transmission error
+    COUNTED = "counted"  # limited by the policy, with back-off
+    LATER = "later"  # the service cannot answer now: likewise, but a lookup with a deadline does not count it
+    UNCOUNTED = "uncounted"  # the service asked for fewer requests
+
+
+@frozen
+class Classification:
+    """The meaning of one error for limiter, retry and stream."""
+
+    signal: Signal
+    again: Again
+    is_fatal: bool = False  # every other lookup would fail too
+
+
+_OURS = Classification(Signal.SILENT, Again.NEVER)
+_FATAL = Classification(Signal.SILENT, Again.NEVER, is_fatal=True)
+_UNASKED = Classification(Signal.SILENT, Again.COUNTED)
+_BROKEN = Classification(Signal.OVERLOADED, Again.COUNTED)
+_GARBLED = Classification(Signal.OVERLOADED, Again.ONCE)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
@@ -46,7 +82,7 @@ class PayClientError(_WithAttributes, Exception):
 
     http_status: ClassVar[int] = 500
     detail: ClassVar[str] = "internal server error"
-    _is_retryable: ClassVar[bool] = False
+    _meaning: ClassVar[Classification] = _OURS
     _message: str = field(default="", kw_only=False, alias="message")
     attempts: int = 0
     is_first: bool = True
@@ -63,12 +99,15 @@ class PayClientError(_WithAttributes, Exception):
     @property
     def is_retryable(self) -> bool:
         """False if asking again cannot help: the key, the proxy or the certificate was refused."""
-        return self._is_retryable
+        return classify(self).again is not Again.NEVER
 
     @property
     def http_headers(self) -> dict[str, str]:
         """The headers of that answer: `Retry-After` with a 503."""
         return {}
+
+    def _classified(self) -> Classification:
+        return self._meaning
 
     def __reduce__(self) -> tuple[object, ...]:
         # The default drops `__cause__`, and shares `headers` and `__notes__` among copies.
@@ -86,6 +125,7 @@ class ConfigurationError(PayClientError, ValueError):
         problem: The rest of the message after its name.
     """
 
+    _meaning = _FATAL
     option: str = ""
     problem: str = ""
 
@@ -100,6 +140,8 @@ class InvalidReferenceError(PayClientError, ValueError):
 class ClientClosedError(PayClientError, RuntimeError):
     """The client was closed, or is used in another event loop or after a fork. The message names the reason."""
 
+    _meaning = _FATAL
+
 
 class CouldNotAskError(PayClientError):
     """
@@ -112,7 +154,7 @@ class CouldNotAskError(PayClientError):
 
     http_status = 503
     detail = "the payment service cannot be asked now"
-    _is_retryable = True
+    _meaning = _UNASKED
     retry_after: float = Factory(
         lambda self: self.asked_pause if isinstance(self, ResponseError) and self.asked_pause is not None else 5.0, True
     )
@@ -154,6 +196,7 @@ class TransportError(CouldNotAskError):
         seconds: How long the attempt took. 0 if it was not measured.
     """
 
+    _meaning = _BROKEN
     sent: Sent = "unknown"
     step: Step = ""
     address: str = ""
@@ -184,6 +227,7 @@ class OutageError(TransportError):
         refused: Lookups that were refused in this outage, this one included.
     """
 
+    _meaning = _UNASKED
     last_failure: str = ""
     outage_seconds: float = 0.0
     refused: int = 0
@@ -203,6 +247,7 @@ class OverloadedError(TransportError):
         waiting: Lookups that queue.
     """
 
+    _meaning = _UNASKED
     waiting: int = 0
 
     def __str__(self) -> str:
@@ -212,7 +257,7 @@ class OverloadedError(TransportError):
 class TLSVerificationError(TransportError):
     """No trusted TLS connection could be opened. The message has the reason. Never retried, never downgraded."""
 
-    _is_retryable = False
+    _meaning = _FATAL
 
 
 class ProxyRefusedError(TransportError):
@@ -223,7 +268,7 @@ class ProxyRefusedError(TransportError):
         status_code: The HTTP status of the proxy, such as 407.
     """
 
-    _is_retryable = False
+    _meaning = _FATAL
     status_code: int = 0
 
 
@@ -241,6 +286,7 @@ class ResponseError(PayClientError):
             answered.
     """
 
+    _meaning = Classification(Signal.ACCEPTED, Again.NEVER)
     status_code: int = 0
     headers: dict[str, str] = field(factory=dict)
     body: str = ""
@@ -257,13 +303,13 @@ class ResponseError(PayClientError):
 class AuthenticationError(CouldNotAskError, ResponseError):
     """The service refuses the API key. Every lookup would fail the same way."""
 
-    _is_retryable = False
+    _meaning = _FATAL
 
 
 class PermissionDeniedError(CouldNotAskError, ResponseError):
     """The key is known, but this caller may not ask (an IP allow-list, a gateway)."""
 
-    _is_retryable = False
+    _meaning = _OURS
 
 
 class TransactionNotFoundError(ResponseError):
@@ -283,9 +329,16 @@ class TransactionNotFoundError(ResponseError):
 class RateLimitedError(CouldNotAskError, ResponseError):
     """The service asked for fewer requests (usually 429)."""
 
+    _meaning = Classification(Signal.THROTTLED, Again.UNCOUNTED)
+
 
 class ServiceError(CouldNotAskError, ResponseError):
     """The service, or a proxy in front of it, cannot answer now (5xx, 408, 425)."""
+
+    def _classified(self) -> Classification:
+        if self.asked_pause is not None:
+            return Classification(Signal.THROTTLED, Again.LATER)
+        return Classification(Signal.OVERLOADED, Again.LATER if self.status_code == 503 else Again.COUNTED)
 
 
 class RejectedError(ResponseError):
@@ -308,19 +361,17 @@ class UnexpectedResponseError(CouldNotAskError, ResponseError):
     problem: str = ""
     is_about_reference: bool = False
 
-    @property
-    def is_retryable(self) -> bool:
-        """False if asking again cannot help: the response was a redirect or a 4xx."""
-        return not 300 <= self.status_code < 500
+    def _classified(self) -> Classification:
+        if 300 <= self.status_code < 400 or (self.status_code == 404 and not self.service_message):
+            return _FATAL  # it suggests a wrong `base_url`
+        return _OURS if 400 <= self.status_code < 500 else _GARBLED
 
 
 class ReferenceMismatchError(UnexpectedResponseError):
     """`data.reference` is not the reference that was sent, so the response belongs to another lookup."""
 
-    @property
-    def is_retryable(self) -> bool:
-        """True: asking again may help."""
-        return True
+    def _classified(self) -> Classification:
+        return _GARBLED
 
 
 class WaitError(PayClientError):
@@ -353,3 +404,15 @@ class WaitDeadlineError(WaitError, TimeoutError):
 
 class WaitUnansweredError(CouldNotAskError, WaitDeadlineError):
     """The deadline has passed, and the last lookup was not answered. `transaction` is the last one before, if any."""
+
+    _meaning = _OURS
+
+    @property
+    def is_retryable(self) -> bool:
+        """True: another wait may help, although the lookups of this one are over."""
+        return True
+
+
+def classify(error: PayClientError) -> Classification:
+    """Return what *error* means for limiter, retry and stream."""
+    return error._classified()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  users need not see it

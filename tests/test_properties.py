@@ -12,8 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from payclient import PayClientError, Transaction
-from payclient.client.policies._retry import classify
-from payclient.errors import ResponseError, TransactionNotFoundError
+from payclient.errors import ResponseError, TransactionNotFoundError, classify
 from payclient.protocol import BODY_LIMIT, Response
 from payclient.protocol._json import JSONProblem, read_json
 from payclient.protocol._wire import parse_response

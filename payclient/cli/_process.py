@@ -339,15 +339,12 @@ def status_of(error: errors.PayClientError) -> Exit:
         return Exit.BUG
     if isinstance(error, errors.TransactionNotFoundError | errors.RejectedError | errors.InvalidReferenceError):
         return Exit.DIFFERENT
-    # Imported late, so that `--help` starts without the client, and `get` without the ledger and SQLite.
-    from payclient.client import classify  # noqa: PLC0415
-
-    is_fatal = classify(error).is_fatal and not isinstance(error, errors.ConfigurationError)
+    is_fatal = errors.classify(error).is_fatal and not isinstance(error, errors.ConfigurationError)
     if is_fatal or isinstance(error, errors.PermissionDeniedError):
         return Exit.REFUSED
     if isinstance(error, errors.CouldNotAskError):
         return Exit.AGAIN
-    from payclient.reconcile import StoppedError, UnknownCanaryError  # noqa: PLC0415
+    from payclient.reconcile import StoppedError, UnknownCanaryError  # noqa: PLC0415  `get` need not load it
 
     if isinstance(error, StoppedError):
         return Exit.INTERRUPTED

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from payclient.client._telemetry import Attempt as Attempt
     from payclient.client._telemetry import Stats as Stats
     from payclient.client.policies import RetryPolicy as RetryPolicy
-    from payclient.client.policies import classify as classify
 
 _ROOMS = ("policies", "_telemetry", "_stream", "_config", "_confirm", "_session", "_client")
 """From the lowest up, so that the search of a name loads what its own room needs anyway."""

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from payclient.client.policies._limiter import Limiter, Priority
-from payclient.client.policies._retry import Signal
+from payclient.errors import Signal
 from support.chance import examples
 from support.fakes import now
 from support.sharing import limits_of, share_key

@@ -13,7 +13,7 @@ from payclient import (
     TransactionNotFoundError,
     UnexpectedResponseError,
 )
-from payclient.client.policies._retry import Signal
+from payclient.errors import Signal
 from support.raw_server import http, send
 
 HTML = "Content-Type: text/html; charset=utf-8"

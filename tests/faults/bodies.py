@@ -13,7 +13,7 @@ from payclient import (
     Transaction,
     TransactionNotFoundError,
 )
-from payclient.client.policies._retry import Signal
+from payclient.errors import Signal
 from support.fakes import KEY, SAMPLE
 from support.raw_server import bomb, chunked, drip, garble, gzipped, head, http, repeat, send, slices, truncate
 

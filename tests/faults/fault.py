@@ -8,7 +8,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from payclient import Transaction
-from payclient.client.policies._retry import Signal
+from payclient.errors import Signal
 
 UNCOUNTED = None
 """For `attempts`: the service asked to come back later, and that uses no attempt up."""

@@ -8,7 +8,7 @@ from faults.fault import Fault
 from faults.network import BROKEN, TOO_SLOW
 from faults.stage import FOUND, OK, ok
 from payclient import ReferenceMismatchError, Transaction
-from payclient.client.policies._retry import Signal
+from payclient.errors import Signal
 from support.fakes import KEY
 from support.raw_server import chunked, close, head, http, repeat, send, stall
 

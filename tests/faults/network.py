@@ -3,7 +3,7 @@
 from faults.fault import Fault
 from faults.stage import FOUND, OK
 from payclient import AttemptTimeoutError, ConnectionFailedError, UnexpectedResponseError
-from payclient.client.policies._retry import Signal
+from payclient.errors import Signal
 from support.raw_server import chunked, close, drip, head, repeat, reset, reset_after, send, stall, truncate
 
 HEAD = OK.index(b"\r\n\r\n") + 4

@@ -2,7 +2,7 @@
 
 from faults.fault import Fault
 from payclient import AttemptTimeoutError, ConnectionFailedError, ProxyRefusedError, TLSVerificationError
-from payclient.client.policies._retry import Signal
+from payclient.errors import Signal
 from support.raw_proxy import OPEN
 from support.raw_server import close, drip, head, http, repeat, reset, reset_after, send, stall, truncate
 

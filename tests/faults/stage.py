@@ -14,7 +14,7 @@ import httpx
 import httpx2
 
 from payclient import AsyncClient, PayClientError, RetryPolicy, Transaction
-from payclient.client.policies._retry import Signal
+from payclient.errors import Signal
 from payclient.transports import HttpxTransport
 from payclient.transports._client import HttpxClientTransport
 from payclient.transports.fast import FastTransport

@@ -13,7 +13,7 @@ import trustme
 
 from faults.stage import AT_ONCE, ask, ours, signal_of, stage
 from payclient import AsyncClient, AttemptTimeoutError, ConnectionFailedError, TLSVerificationError, Transaction
-from payclient.client.policies._retry import Signal
+from payclient.errors import Signal
 from support.fakes import KEY
 from support.raw_server import (
     RawServer,

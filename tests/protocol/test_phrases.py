@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from payclient import errors
-from payclient.client.policies._retry import classify
+from payclient.errors import classify
 from payclient.protocol._refusal import ABSENCES, SUBJECTS, Meaning, meaning, plain
 from payclient.protocol._wire import parse_response
 from payclient.transports import Response

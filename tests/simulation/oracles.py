@@ -11,7 +11,7 @@ from payclient.client._keys import _TAKEOVER
 from payclient.client._session import Session
 from payclient.client.policies._capacity import Capacity
 from payclient.client.policies._limiter import Limiter
-from payclient.client.policies._retry import Signal
+from payclient.errors import Signal
 from pools import late, pools
 from simulation import proxy
 from simulation.keys import EVERY

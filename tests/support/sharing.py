@@ -10,7 +10,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from payclient.client.policies._limiter import Limiter, Priority, Ticket
-from payclient.client.policies._retry import Signal
+from payclient.errors import Signal
 from support.fakes import now
 from support.limits import Refuse, bucket, window
 

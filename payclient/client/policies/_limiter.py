@@ -24,8 +24,8 @@ from typing import NamedTuple, TypeAlias
 
 from payclient._shared.escape import plural
 from payclient.client.policies._capacity import Capacity, Ticket
-from payclient.client.policies._retry import MAX_OWN_WAIT, Signal
-from payclient.errors import OverloadedError
+from payclient.client.policies._retry import MAX_OWN_WAIT
+from payclient.errors import OverloadedError, Signal
 
 _MAX_PASSED = 8
 """Grants to those with priority while others wait. The next grant is theirs."""

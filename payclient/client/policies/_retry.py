@@ -7,75 +7,13 @@ helps.
 
 from collections import Counter
 from collections.abc import Callable
-from enum import Enum
 
 from attrs import define, field, frozen
 
 from payclient import errors
 from payclient._shared.checks import check_order, is_count, is_wait
 from payclient._shared.options import answer_other_words
-
-
-class Signal(Enum):
-    """Evidence of one attempt about the load that the service accepts."""
-
-    ACCEPTED = "accepted"  # answered, "not found" included
-    THROTTLED = "throttled"
-    OVERLOADED = "overloaded"  # service or network failed. A few of these are normal
-    SILENT = "silent"  # cancelled, rejected by the client itself, or a declined key
-
-
-class Again(Enum):
-    """Whether another attempt of the same lookup can help."""
-
-    NEVER = "never"
-    ONCE = "once"  # a malformed body may be a transmission error
-    COUNTED = "counted"  # limited by the policy, with back-off
-    LATER = "later"  # the service cannot answer now: likewise, but a lookup with a deadline does not count it
-    UNCOUNTED = "uncounted"  # the service asked for fewer requests
-
-
-@frozen
-class Classification:
-    """The meaning of one error for limiter, retry and stream."""
-
-    signal: Signal
-    again: Again
-    is_fatal: bool = False  # every other lookup would fail too
-
-
-_OURS = Classification(Signal.SILENT, Again.NEVER)
-_FATAL = Classification(Signal.SILENT, Again.NEVER, is_fatal=True)
-_TOLD_TO_WAIT = Classification(Signal.THROTTLED, Again.LATER)
-_BROKEN = Classification(Signal.OVERLOADED, Again.COUNTED)
-_UNAVAILABLE = Classification(Signal.OVERLOADED, Again.LATER)
-_UNASKED = Classification(Signal.SILENT, Again.COUNTED)
-_GARBLED = Classification(Signal.OVERLOADED, Again.ONCE)
-
-# The first matching class decides, so a subclass is above its parent.
-_CLASSIFICATIONS: tuple[tuple[tuple[type[errors.PayClientError], ...], Classification], ...] = (
-    ((errors.TransactionNotFoundError, errors.RejectedError), Classification(Signal.ACCEPTED, Again.NEVER)),
-    ((errors.RateLimitedError,), Classification(Signal.THROTTLED, Again.UNCOUNTED)),
-    ((errors.ReferenceMismatchError,), _GARBLED),
-    ((errors.AuthenticationError, errors.TLSVerificationError, errors.ProxyRefusedError), _FATAL),
-    ((errors.ClientClosedError, errors.ConfigurationError), _FATAL),
-    ((errors.OutageError, errors.OverloadedError, errors.DeadlineExceededError, errors.KeySourceError), _UNASKED),
-    ((errors.TransportError,), _BROKEN),
-    ((errors.PermissionDeniedError, errors.WaitError, errors.InvalidReferenceError), _OURS),
-)
-
-
-def classify(error: errors.PayClientError) -> Classification:
-    if isinstance(error, errors.ServiceError):
-        if error.asked_pause is not None:
-            return _TOLD_TO_WAIT
-        return _UNAVAILABLE if error.status_code == 503 else _BROKEN
-    if isinstance(error, errors.UnexpectedResponseError) and not isinstance(error, errors.ReferenceMismatchError):
-        status_code = error.status_code
-        if 300 <= status_code < 400 or (status_code == 404 and not error.service_message):
-            return _FATAL  # it suggests a wrong `base_url`
-        return _OURS if 400 <= status_code < 500 else _GARBLED
-    return next((verdict for kinds, verdict in _CLASSIFICATIONS if isinstance(error, kinds)), _OURS)
+from payclient.errors import Again, Classification, classify
 
 
 def pause_of(error: errors.PayClientError) -> float:

@@ -6,8 +6,8 @@ import math
 import pytest
 
 from payclient.client.policies._limiter import Limiter, Priority
-from payclient.client.policies._retry import MAX_OWN_WAIT, MAX_PAUSE, Signal, pause_of
-from payclient.errors import OverloadedError, RateLimitedError
+from payclient.client.policies._retry import MAX_OWN_WAIT, MAX_PAUSE, pause_of
+from payclient.errors import OverloadedError, RateLimitedError, Signal
 from support.fakes import now
 
 pytestmark = pytest.mark.virtual_time
