@@ -13,7 +13,7 @@ import attrs
 from cyclopts import Parameter
 
 from payclient import reconcile
-from payclient._shared.escape import escape_unprintable, plural, quote
+from payclient._shared.escape import escape_unprintable, plural
 from payclient._shared.remedy import Way
 from payclient.cli._next import about_folder, explaining, lines_of, rejudging
 from payclient.cli._options import SEVERITY, JudgingOptions, OutputOptions, Span, check_out, check_run, settling_within
@@ -46,7 +46,7 @@ Exit status: 0 everything is unchanged. 1 a file is missing or changed, or the j
 $ payclient sign report --prepared "Ana Pratama"
 $ payclient sign report --reviewed "Budi Santoso"
 
-Exit status: 0 signed. 1 a file is missing or changed, so the report was not signed.
+Exit status: 0 signed. 1 not signed: a file is missing or changed, or the journal is damaged.
 """,
     "diff": """
 $ payclient diff reports/2026-11-20 reports/2026-11-21
@@ -241,37 +241,25 @@ def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -
         allow_edits: Ignore changes to `report.xlsx`, which people edit.
         streams: Streams of the process.
     """
-    journal = folder / folders.JOURNAL
     check_run(folder)
-    found = integrity.verify(folder)
-    own = _in_files(found, but=integrity.WORK_LIST if allow_edits else "")
-    which = "every file" if len(own) == len(found) else f"every file but {integrity.WORK_LIST}"
-    of_decisions = _in_files(integrity.verify_decisions(folder))
-    problems = own + of_decisions + _in_files(integrity.verify_signatures(folder))
-    problems += filter(None, [folders.journal_problem(folder)])
-    has_journal = os.path.lexists(journal)
-    is_edited = os.path.lexists(folder / integrity.WORK_LIST) and any(
-        each.file == integrity.WORK_LIST for each in found
-    )
-    if problems:
-        # Decisions cannot be written again, and `report` would replace what people filled in.
-        may_write = has_journal and own and not (of_decisions or is_edited)
-        steps = [about_folder("report", folder)] if may_write else []
-        steps += (
-            [about_folder("verify", folder).having(("--allow-edits", None))] if is_edited and not allow_edits else []
-        )
+    found, (journal, decided) = folders.problems_of(folder), (folder / folders.JOURNAL, folder / integrity.DECISIONS)
+    files = {each.file for each in found}
+    is_edited = integrity.WORK_LIST in files and os.path.lexists(folder / integrity.WORK_LIST)
+    left_out = {integrity.WORK_LIST} & files if allow_edits else set[str]()
+    if problems := [str(each) for each in found if each.file not in left_out]:
+        # Decisions and answers cannot be written again, and `report` would replace what people filled in.
+        is_lost = is_edited or not journal.exists() or not files.isdisjoint((integrity.DECISIONS, folders.JOURNAL))
+        steps = [about_folder("report", folder)] if files - {integrity.SIGNATURES} and not is_lost else []
+        if is_edited and not allow_edits:
+            steps.append(about_folder("verify", folder).having(("--allow-edits", None)))
         streams.show([*problems, *lines_of(steps, streams.call)])
         return Exit.DIFFERENT
-    decided = folder / integrity.DECISIONS
+    which = " but ".join(["every file", *left_out])
     streams.show([f"{which} in {folder} matches {folder / integrity.MANIFEST}"])
-    streams.show([f"every line of {decided} follows the one before"] * os.path.lexists(decided))
-    streams.show([f"every row of {journal} matches its checksum"] * has_journal)
+    streams.show([f"every line of {decided} follows the one before"] * decided.exists())
+    streams.show([f"every row of {journal} matches its checksum"] * journal.exists())
     streams.show(map(str, integrity.read_signatures(folder)))
     return Exit.DONE
-
-
-def _in_files(problems: Iterable[integrity.Problem], but: str = "") -> list[str]:
-    return [f"{each.file}: {each.what}" for each in problems if each.file != but]
 
 
 def sign(
@@ -298,18 +286,27 @@ def sign(
     given = {"prepared": (prepared or "").strip(), "reviewed": (reviewed or "").strip()}
     if len(names := {role: name for role, name in given.items() if name}) != 1:
         refuse("give the name of one person, with --prepared or --reviewed")
-    if problems := _in_files((*integrity.verify(folder), *integrity.verify_decisions(folder)), but=integrity.WORK_LIST):
-        streams.show([*problems, "the report was not signed"])
+    found = {each.file: each for each in folders.problems_of(folder) if each.file != integrity.SIGNATURES}
+    is_edited = found.pop(integrity.WORK_LIST, None) is not None and os.path.lexists(folder / integrity.WORK_LIST)
+    if found:
+        streams.show([*map(str, found.values()), "the report was not signed"])
         return Exit.DIFFERENT
     ((role, by),) = names.items()
-    if role == "reviewed":
-        first = next((each for each in integrity.read_signatures(folder) if each.role == "prepared"), None)
-        if first is None or first.sha256 != integrity.state_of(folder):
-            refuse("before a report is reviewed, it must be signed with --prepared as it is now")
-        if first.by.casefold() == by.casefold():
-            refuse(f"the report was prepared by {quote(by)}: another person must review it")
     streams.show([str(integrity.sign(folder, role, by, reconcile.utc_now()))])
+    streams.show(_not_signed(folder, by, streams) if is_edited else ())
     return Exit.DONE
+
+
+def _not_signed(folder: Path, by: str, streams: Streams) -> Iterator[str]:
+    """Yield what stands in an edited work list, and was not imported."""
+    try:
+        found = integrity.new_decisions(integrity.read_log(folder), _decided(folder / integrity.WORK_LIST, folder, by))
+    except reconcile.DecisionError as error:
+        yield f"not signed: {integrity.WORK_LIST}: {error}"
+        return
+    if rows_decided := len({each.evidence for each in found}):
+        yield f"not signed: {plural(rows_decided, 'decision')} in {integrity.WORK_LIST}, which must be imported first"
+        yield from lines_of([about_folder("decisions", folder).having(("--by", by))], streams.call)
 
 
 def diff(
@@ -399,20 +396,23 @@ def decisions(
         folder: Folder of the run. Default: the workbook's.
         streams: Streams of the process.
     """
-    from payclient.reconcile.report.workbook import decided, read_work_list  # noqa: PLC0415  it imports xlsxwriter
-
     workbook = workbook / integrity.WORK_LIST if workbook.is_dir() else workbook
     folder = folder or workbook.parent
     if not by.strip():
         refuse("--by must be a name")
-    run = unchanged_summary(folder, "cannot be used")["run"]
-    work_list, now = read_work_list(workbook, run), reconcile.utc_now()
-    found = decided(work_list, folder / rows.ROWS, run=run, by=by.strip(), at=now)
+    found = _decided(workbook, folder, by.strip())
     added = {each.evidence for each in integrity.add_decisions(folder, found)} if found else set[str]()
     known = len({each.evidence for each in found} - added)
     taken = f"{plural(len(added), 'decision')} taken into {folder / integrity.DECISIONS}; {known:,} known before"
     streams.show([taken, *lines_of([rejudging(Call(), folder)], streams.call)])
     return Exit.DONE
+
+
+def _decided(workbook: Path, folder: Path, by: str) -> tuple[reconcile.Decision, ...]:
+    from payclient.reconcile.report.workbook import decided, read_work_list  # noqa: PLC0415  it imports xlsxwriter
+
+    run = unchanged_summary(folder, "cannot be used")["run"]
+    return decided(read_work_list(workbook, run), folder / rows.ROWS, run=run, by=by, at=reconcile.utc_now())
 
 
 def report(

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import attrs
 
+from payclient._shared.escape import quote
 from payclient.reconcile import Journal, break_changes, changed_rules, replay, rules_from_json, verify_journal
 from payclient.reconcile._atomic import read_own
 from payclient.reconcile._codec import as_json, from_json
@@ -29,7 +30,14 @@ from payclient.reconcile._judgement.tally import Tally, temporary_database
 from payclient.reconcile.ledger import Entry, Ledger
 from payclient.reconcile.report import About, LedgerAbout, Report, ReportFiles, verify
 from payclient.reconcile.report import rows as report_rows
-from payclient.reconcile.report.integrity import MANIFEST, WORK_LIST
+from payclient.reconcile.report.integrity import (
+    MANIFEST,
+    WORK_LIST,
+    Problem,
+    of_manifest,
+    verify_decisions,
+    verify_signatures,
+)
 from payclient.reconcile.report.model import HISTORY, StatementAbout, about_as_json, open_findings_as_json, run_name
 from payclient.reconcile.report.wording import moves
 
@@ -268,17 +276,25 @@ def _problem(folder: Path, problems: Mapping[str, str]) -> str:
     listed = {each["name"] for each in _read(folder / MANIFEST)["files"]}
     if missing := [name for name in ("summary.json", report_rows.ROWS) if name not in listed]:
         return f"it was written without {missing[0]}"
-    return journal_problem(folder)
+    return f"{JOURNAL}: {what}" if (what := journal_problem(folder)) else ""
 
 
 def journal_problem(folder: Path) -> str:
     """Return the problem of the journal in *folder*. Empty without one: a report may be kept without its journal."""
+    if not os.path.lexists(folder / JOURNAL):
+        return ""
     try:
-        if os.path.lexists(folder / JOURNAL):
-            verify_journal(folder / JOURNAL)
+        run, reported = verify_journal(folder / JOURNAL), of_manifest(folder, "run")
     except (JournalError, JournalWriteError) as error:
-        return f"{JOURNAL}: {error}"
-    return ""
+        return str(error)
+    is_other = run and reported and run != reported
+    return f"it is of the run {quote(run)}, and the report of {quote(reported)}" if is_other else ""
+
+
+def problems_of(folder: Path) -> list[Problem]:
+    """Return the problems of a report: its files, then the decisions, the signatures and the journal."""
+    journal = [Problem(JOURNAL, what) for what in [journal_problem(folder)] if what]
+    return [*verify(folder), *verify_decisions(folder), *verify_signatures(folder), *journal]
 
 
 def _read(path: Path) -> Any:

@@ -2,8 +2,13 @@
 
 import json
 import re
+import shlex
+import shutil
 
+import openpyxl
 import pytest
+
+from payclient.reconcile._atomic import lock
 
 AT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00")
 
@@ -68,19 +73,67 @@ def test_refused(report, command, arguments, problem):
     assert not (report / "signatures.jsonl").exists()
 
 
-def test_same_person(report, command):
-    """Nobody reviews a report that they prepared themselves."""
+@pytest.mark.parametrize(
+    ("names", "last"),
+    [
+        ({"prepared": "Ana"}, ("reviewed", "ANA")),
+        ({"prepared": "Jos\u00e9  P"}, ("reviewed", "Jose\u0301 P")),
+        ({"prepared": "Ana", "reviewed": "Budi"}, ("prepared", "budi")),
+    ],
+)
+def test_same_person(report, command, names, last):
+    """Nobody signs a report in both roles, in whatever order and however their name is typed."""
+    for role, name in names.items():
+        assert command("sign", "report", f"--{role}", name).status == 0
+    role, name = last
+    result = command("sign", "report", f"--{role}", name)
+    assert (result.status, "another person must" in result.err) == (2, True)
+    assert signatures(report) == [*names.items()]
+
+
+def test_two_at_once(report, command):
+    """While one signature is written, another is refused, and neither is lost."""
     command("sign", "report", "--prepared", "Ana")
-    result = command("sign", "report", "--reviewed", "ANA")
-    assert (result.status, "another person must review it" in result.err) == (2, True)
+    with (report / "signatures.jsonl").open("rb") as held:
+        assert lock(held)
+        result = command("sign", "report", "--reviewed", "Budi")
+    assert (result.status, "in use by another process" in result.err) == (2, True)
+    with (report / "signatures.jsonl").open("ab") as file:
+        file.write(b'{"role": "rev')  # a process was killed
+    assert command("sign", "report", "--reviewed", "Budi").status == 0
+    assert signatures(report) == [("prepared", "Ana"), ("reviewed", "Budi")]
 
 
-def test_damaged(report, command):
-    """A report with a changed file is not signed; a work list that people filled in is."""
+def test_not_imported(report, command, night, tmp_path):
+    """What stands in the work list and was not imported is named: it is not signed. So is the list of another run."""
+    night("other", lines=["T1,1,Paid", "T3,5,Paid"])
+    filled = openpyxl.load_workbook(tmp_path / "other" / "report.xlsx")
+    for row in (2, 3):
+        filled["Breaks"].cell(row, [cell.value for cell in filled["Breaks"][1]].index("Owner") + 1).value = "Ana"
+    filled.save(tmp_path / "other" / "report.xlsx")
+    said, step = command("sign", "other", "--prepared", "Ana").out.splitlines()[1:]
+    assert said == "not signed: 2 decisions in report.xlsx, which must be imported first"
+    assert command(*shlex.split(step)[2:]).status == 0
+    assert "not signed" not in command("sign", "other", "--prepared", "Ana").out
+    shutil.copy(tmp_path / "other" / "report.xlsx", report)
+    assert "not signed: report.xlsx: the work list is of" in command("sign", "report", "--prepared", "Ana").out
+
+
+def test_damaged(report, command, night, tmp_path):
+    """A changed file, a damaged journal and the journal of another run are not signed, a changed work list is."""
     with (report / "report.xlsx").open("ab") as file:
         file.write(b" ")
     assert command("sign", "report", "--prepared", "Ana").status == 0
-    (report / "breaks.csv").write_text("")
-    result = command("sign", "report", "--reviewed", "Budi")
-    assert (result.status, result.out.splitlines()[-1]) == (1, "the report was not signed")
+    night("other", lines=["T1,15000,Paid"])
+    journal = (tmp_path / "other" / "journal.sqlite").read_bytes()
+    for name, content, what in (
+        ("breaks.csv", b"", "it was changed"),
+        ("journal.sqlite", journal[:5000], "is damaged"),
+        ("journal.sqlite", journal, "it is of the run "),
+    ):
+        before = (report / name).read_bytes()
+        (report / name).write_bytes(content)
+        for result in (command("sign", "report", "--reviewed", "Budi"), command("verify", "report", "--allow-edits")):
+            assert (result.status, result.out.startswith(f"{name}: "), what in result.out) == (1, True, True), name
+        (report / name).write_bytes(before)
     assert signatures(report) == [("prepared", "Ana")]

@@ -383,17 +383,22 @@ class Buffer:
             self._database.commit()
 
 
-def verify_journal(path: Path) -> None:
-    """Read all of a journal without changing it, as the folder may be read-only. Refuse a damaged one."""
+def verify_journal(path: Path) -> str:
+    """Read all of a journal without changing it, as the folder may be read-only. Return the name of its run."""
     if _log_of(path).exists():  # a killed run left it, and only SQLite can merge both
-        Database(path, must_exist=True).close()
-        return
+        with closing(Database(path, must_exist=True)) as database:
+            return _run_of(database.connection)
     _prepare(path, must_exist=True)
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)) as connection:
             _check(connection, path)
+            return _run_of(connection)
     except _FAULTS as error:
         raise _refusal(path, error) from error
+
+
+def _run_of(connection: sqlite3.Connection) -> str:
+    return "".join(name for (name,) in connection.execute("SELECT value FROM notes WHERE name = 'run'"))
 
 
 def copy_journal(path: Path, file: IO[bytes]) -> None:

@@ -152,7 +152,7 @@ class ReportFiles:
         for write in self._opening.at_end:
             write(report)
         sealed = [self._replacement.fsync_and_hash(name) for name in self._formats]
-        manifest = manifest_as_json(about, summary_as_json(report), sealed, self._log.head)
+        manifest = manifest_as_json(summary_as_json(report), sealed, self._log.head)
         _write_json(self._replacement.text(MANIFEST), manifest)
         self._replacement.commit()
         return report

@@ -3,18 +3,21 @@
 import hashlib
 import json
 import os
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from attrs import asdict, frozen
 
 from payclient._shared.escape import plural, quote
-from payclient.reconcile import Decision, DecisionError, dialect_as_json
+from payclient.reconcile import Decision, DecisionError
 from payclient.reconcile._atomic import AtomicFiles, Fingerprint, lock, own, read_own
+from payclient.reconcile._codec import as_json
+from payclient.reconcile._judgement.codes import normalise
 from payclient.reconcile._judgement.decisions import FIRST, Decisions, decision_line, read_decisions
-from payclient.reconcile.report.model import OUTPUTS, About, LedgerAbout
+from payclient.reconcile.report.model import OUTPUTS
 
 MANIFEST: str = "manifest.json"
 MANIFEST_VERSION = 1
@@ -37,36 +40,35 @@ class Problem:
     file: str
     what: str
 
+    def __str__(self) -> str:
+        return f"{self.file}: {self.what}"
+
 
 def _unusable(name: str, error: OSError | DecisionError) -> Problem:
     return Problem(name, f"it cannot be read: {error.strerror}" if isinstance(error, OSError) else error.message)
 
 
 def manifest_as_json(
-    about: About, summary: dict[str, Any], files: Iterable[Fingerprint], decisions: dict[str, Any] | None = None
+    summary: dict[str, Any], files: Iterable[Fingerprint], decisions: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return `manifest.json`, with parts of `summary.json`. The key is not in it, only its fingerprint."""
     content = {
         "schema": "payclient.report.manifest",
         "version": MANIFEST_VERSION,
         **{name: summary[name] for name in ("payclient_version", "run", "judged_again", "service")},
-        "rules": {
-            "fingerprint": about.rules.fingerprint,
-            "assume_status": about.rules.assume_status.value,
-            "ledger": dialect_as_json(about.rules.ledger),
-        },
+        "rules": {name: summary["rules"].get(name, {}) for name in ("fingerprint", "assume_status", "ledger")},
         "compared": summary["compared"],
         "reused": summary["since"] and summary["since"]["reused"],
-        "ledger": None if about.ledger is None else _file(about.ledger),
-        "statement": None if about.statement is None else _file(about.statement.file),
+        "ledger": _file(summary["ledger"]),
+        "statement": _file(summary["settlement"] and summary["settlement"]["statement"]),
         "decisions": decisions,
-        "files": list(map(_file, files)),
+        "files": as_json(tuple(files)),
     }
     return {**content, "sha256": _sha256_of(content)}
 
 
-def _file(file: Fingerprint | LedgerAbout) -> dict[str, Any]:
-    return {"name": file.name, "size_bytes": file.size_bytes, "sha256": file.sha256}
+def _file(about: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if about is None else {name: about[name] for name in ("name", "size_bytes", "sha256")}
 
 
 def _sha256_of(content: dict[str, Any]) -> str:
@@ -94,7 +96,8 @@ def verify(folder: Path, *, only: Container[str] | None = None) -> tuple[Problem
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return (Problem(MANIFEST, f"it is damaged: {_DAMAGED}"),)
     wanted = [name for name in dict.fromkeys((*files, *_ALL)) if only is None or name in only]
-    return tuple(problem for name in wanted for problem in _problems(folder / name, files.get(name)))
+    found = {name: _problem(folder / name, files.get(name)) for name in wanted}
+    return tuple(Problem(name, what) for name, what in found.items() if what)
 
 
 def _listed(path: Path) -> dict[str, tuple[int, str]]:
@@ -108,26 +111,23 @@ def _listed(path: Path) -> dict[str, tuple[int, str]]:
     return files
 
 
-def _problems(path: Path, listed: tuple[int, str] | None) -> Iterator[Problem]:
+def _problem(path: Path, listed: tuple[int, str] | None) -> str:
     if listed is None:
-        if os.path.lexists(path):
-            yield Problem(path.name, "the manifest does not list it: it belongs to another run, or was added later")
-        return
+        added = "the manifest does not list it: it belongs to another run, or was added later"
+        return added if os.path.lexists(path) else ""
     try:
         with open(path, "rb", opener=own) as file:
             found, length = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
     except FileNotFoundError:
-        yield Problem(path.name, "it is missing")
+        return "it is missing"
     except OSError as error:
-        yield _unusable(path.name, error)
-    else:
-        if length != listed[0]:
-            yield Problem(path.name, f"it was changed: it has {plural(length, 'byte')}, and had {listed[0]:,}")
-        elif found != listed[1]:
-            yield Problem(path.name, "it was changed: it has as many bytes as were written, but others")
+        return _unusable(path.name, error).what
+    if length != listed[0]:
+        return f"it was changed: it has {plural(length, 'byte')}, and had {listed[0]:,}"
+    return "" if found == listed[1] else "it was changed: it has as many bytes as were written, but others"
 
 
-def _in_manifest(folder: Path, name: str) -> Any:
+def of_manifest(folder: Path, name: str) -> Any:
     """Return a value of the manifest. None if it is missing, or this is not a manifest, which `verify` reports."""
     try:
         return json.loads(read_own(folder / MANIFEST)).get(name)
@@ -175,51 +175,54 @@ def carry_log(source: Path, out: Path) -> None:
     """Copy the decisions in *source*, the folder of an earlier run, to *out*, unless it has some already."""
     if (source / DECISIONS).exists() and not (out / DECISIONS).exists():
         read_log(source)
-        _write(out, DECISIONS, read_own(source / DECISIONS))
-
-
-def _write(folder: Path, name: str, content: bytes) -> None:
-    with AtomicFiles(folder, [name]) as new:
-        new.binary(name).write(content)
-        new.commit()
+        with AtomicFiles(out, [DECISIONS]) as new:
+            new.binary(DECISIONS).write(read_own(source / DECISIONS))
+            new.commit()
 
 
 def earlier_decisions(folder: Path) -> tuple[Decision, ...]:
     """Return the decisions in *folder* that were taken for other runs: these count in this one."""
-    run = _in_manifest(folder, "run")
+    run = of_manifest(folder, "run")
     return tuple(each for each in read_log(folder).decisions if each.run != run)
 
 
-def add_decisions(folder: Path, decisions: Iterable[Decision]) -> tuple[Decision, ...]:
+def new_decisions(log: DecisionLog, decisions: Iterable[Decision]) -> tuple[Decision, ...]:
     """
-    Add the *decisions* that are not known yet, wait for the disk, and return them.
+    Return the *decisions* that *log* does not have yet.
 
     Of a row with several findings, the first one shows whether anything was decided: an entry of an earlier night that
     the work list still shows decides nothing about a new finding.
     """
-    path = folder / DECISIONS
-    with open(path, "a+b", opener=own) as file:
-        if not lock(file):
-            raise DecisionError(f"{path} is in use by another process: try again")
-        file.seek(0)
-        content = file.read()
-        if content and not content.endswith(b"\n"):  # a killed process did not write its last line to its end
-            file.truncate(content.rfind(b"\n") + 1)
+    known, leading = log.latest, dict[tuple[str, str], Decision]()
+    rows = [(leading.setdefault((each.reference, each.evidence), each), each) for each in decisions]
+    return tuple(
+        each
+        for first, each in rows
+        if _is_new(each, known) and (_is_new(first, known) or known[first.key].evidence == first.evidence)
+    )
+
+
+def add_decisions(folder: Path, decisions: Iterable[Decision]) -> tuple[Decision, ...]:
+    """Add the *decisions* that are not known yet, and return them."""
+    with _appended(folder / DECISIONS) as file:
         log = read_log(folder)
-        known, previous = log.latest, log.checksums[-1] if log.checksums else FIRST
-        leading: dict[tuple[str, str], Decision] = {}
-        rows = [(leading.setdefault((each.reference, each.evidence), each), each) for each in decisions]
-        added = tuple(
-            each
-            for first, each in rows
-            if _is_new(each, known) and (_is_new(first, known) or known[first.key].evidence == first.evidence)
-        )
+        added, previous = new_decisions(log, decisions), log.checksums[-1] if log.checksums else FIRST
         for each in added:
             line, previous = decision_line(each, previous)
             file.write(f"{line}\n".encode())
+    return added
+
+
+@contextmanager
+def _appended(path: Path) -> Generator[IO[bytes]]:
+    """Yield the file to add lines to, for one process at a time, and wait for the disk."""
+    with open(path, "a+b", opener=own) as file:
+        if not lock(file):
+            raise DecisionError(f"{path} is in use by another process: try again")
+        file.truncate(len(_lines(path)))
+        yield file
         file.flush()
         os.fsync(file.fileno())
-    return added
 
 
 def _is_new(decision: Decision, known: Mapping[tuple[str, str], Decision]) -> bool:
@@ -232,7 +235,7 @@ def verify_decisions(folder: Path) -> tuple[Problem, ...]:
         checksums = _read_log(folder).checksums
     except (DecisionError, OSError) as error:
         return (_unusable(DECISIONS, error),)
-    match _in_manifest(folder, "decisions"):
+    match of_manifest(folder, "decisions"):
         case {"lines": int(lines), "sha256": sha256} if checksums[lines - 1 : lines] != (sha256,):
             return (Problem(DECISIONS, f"it lacks the {plural(lines, 'decision')} that the report was written with"),)
         case _:
@@ -265,29 +268,39 @@ class Signature:
 
 def state_of(folder: Path) -> str:
     """Return the checksum that a signature in *folder* has if nothing changed since."""
-    return hashlib.sha256(read_own(folder / MANIFEST) + _content(folder / DECISIONS)).hexdigest()
+    decisions = folder / DECISIONS
+    return hashlib.sha256(
+        read_own(folder / MANIFEST) + (read_own(decisions) if decisions.exists() else b"")
+    ).hexdigest()
 
 
-def _content(path: Path) -> bytes:
-    return read_own(path) if path.exists() else b""
+def _lines(path: Path) -> bytes:
+    """Return the lines of a file, without one that a killed process did not write to its end."""
+    content = read_own(path) if path.exists() else b""
+    return content[: content.rfind(b"\n") + 1]
 
 
 def read_signatures(folder: Path) -> tuple[Signature, ...]:
     """Return the last signature of each role in *folder*."""
     path = folder / SIGNATURES
     try:
-        signatures = [Signature(**json.loads(line)) for line in _content(path).splitlines()]
+        signatures = [Signature(**json.loads(line)) for line in _lines(path).splitlines()]
     except (ValueError, TypeError) as error:
         raise DecisionError(f"{path} is damaged: {_DAMAGED}") from error
     return tuple({each.role: each for each in signatures}.values())
 
 
 def sign(folder: Path, role: str, by: str, at: datetime) -> Signature:
-    """Add a signature of the present files in *folder*, and return it."""
-    read_signatures(folder)
+    """Add a signature of the present files in *folder*, and return it. Refuse two roles to one person."""
     signature = Signature(role, by, at.isoformat(" ", "seconds"), state_of(folder))
-    line = json.dumps(asdict(signature), ensure_ascii=False).encode() + b"\n"
-    _write(folder, SIGNATURES, _content(folder / SIGNATURES) + line)
+    signed = [each for each in read_signatures(folder) if each.role != role and each.sha256 == signature.sha256]
+    if role == "reviewed" and not signed:
+        raise DecisionError("before a report is reviewed, it must be signed with --prepared as it is now")
+    if same := [each for each in signed if normalise(each.by) == normalise(by)]:
+        task = "review" if role == "reviewed" else "prepare"
+        raise DecisionError(f"the report was {same[0].role} by {quote(same[0].by)}: another person must {task} it")
+    with _appended(folder / SIGNATURES) as file:
+        file.write(f"{json.dumps(asdict(signature))}\n".encode())
     return signature
 
 
