@@ -59,7 +59,7 @@ def begin(opening: Opening) -> None:
 
     def keep_batch() -> None:
         """Turn the rows into columns, for a fraction of the memory."""
-        cells = {column: column.values(rows) for column in PARQUET}
+        cells = {column: list(map(column.value, rows)) for column in PARQUET}
         cells[RUN] = [opening.run or None] * len(rows)
         arrays = [_column(cells[column], _TYPES[column.kind]) for column in PARQUET]
         batches.append(_arrow.record_batch(arrays, schema=_SCHEMA))

@@ -7,7 +7,7 @@ value wherever it is listed.
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from enum import Enum, auto
 from operator import attrgetter
@@ -35,7 +35,7 @@ ROWS: str = "rows.jsonl"
 """The file with every row."""
 
 Cell: TypeAlias = str | int | bool | datetime | list[str] | None
-_Values: TypeAlias = Callable[[Sequence[Row]], Sequence[Cell]]
+_Value: TypeAlias = Callable[[Row], Cell]
 
 
 class Kind(Enum):
@@ -59,11 +59,11 @@ class RowColumn:
     kind: Kind
     title: str = ""
     width: int = 0  # characters
-    values: _Values = field(default=Factory(lambda self: _each(attrgetter(self.name)), takes_self=True), kw_only=True)
+    value: _Value = field(default=Factory(lambda self: attrgetter(self.name), takes_self=True), kw_only=True)
 
     def cell(self, row: Row, *, is_sheet: bool = False) -> str | int | None:
         """Return its cell in `breaks.csv`, before `spreadsheet_cell`, or in a sheet: its times are UTC, to seconds."""
-        (value,) = self.values((row,))
+        value = self.value(row)
         if isinstance(value, bool):
             return "yes" if value else None if is_sheet else "no"
         if isinstance(value, datetime):
@@ -83,80 +83,75 @@ def _wall_clock(row: Row) -> datetime | None:
 def _sides(name: str, kind: Kind) -> tuple[RowColumn, RowColumn]:
     read = attrgetter(ATTRIBUTES[name])
 
-    def of_ledger(rows: Sequence[Row]) -> list[Any]:
-        return [None if (cell := getattr(row.entry, name, None)) is ABSENT else cell for row in rows]
+    def of_ledger(row: Row) -> Any:
+        return None if (cell := getattr(row.entry, name, None)) is ABSENT else cell
 
-    def of_service(rows: Sequence[Row]) -> list[Any]:
-        return [row.transaction and read(row.transaction) for row in rows]
+    def of_service(row: Row) -> Any:
+        return row.transaction and read(row.transaction)
 
     return (
-        RowColumn(f"ledger_{name}", kind, f"{name}, ledger", 18, values=of_ledger),
-        RowColumn(f"service_{name}", kind, f"{name}, service", 18, values=of_service),
+        RowColumn(f"ledger_{name}", kind, f"{name}, ledger", 18, value=of_ledger),
+        RowColumn(f"service_{name}", kind, f"{name}, service", 18, value=of_service),
     )
 
 
-def _each(value: Callable[[Row], Cell]) -> _Values:
-    return lambda rows: list(map(value, rows))
+def _first(value: Callable[[Finding], Cell]) -> _Value:
+    return lambda row: value(row.findings[0]) if row.findings else None
 
 
-def _first(value: Callable[[Finding], Cell]) -> _Values:
-    return lambda rows: [value(row.findings[0]) if row.findings else None for row in rows]
+def _age(value: Callable[[History], Cell]) -> _Value:
+    return lambda row: value(age) if row.findings and (age := row.history) else None
 
 
-def _age(value: Callable[[History], Cell]) -> _Values:
-    return lambda rows: [value(age) if row.findings and (age := row.history) else None for row in rows]
-
-
-def _elsewhere(rows: Sequence[Row]) -> Sequence[None]:
-    """Return nothing: the writer of the file knows the values."""
-    return [None] * len(rows)
+def _elsewhere(_: Row) -> None:
+    """Return nothing: the writer of the file knows the value."""
 
 
 _code_of = attrgetter("code")
-_LINE = RowColumn("line", Kind.LINE, "Line", 8, values=_each(attrgetter("entry.line")))
-_REFERENCE = RowColumn("reference", Kind.TEXT, "Reference", 22, values=_each(attrgetter("entry.reference")))
+_LINE = RowColumn("line", Kind.LINE, "Line", 8, value=attrgetter("entry.line"))
+_REFERENCE = RowColumn("reference", Kind.TEXT, "Reference", 22, value=attrgetter("entry.reference"))
 _BUCKET = RowColumn("bucket", Kind.TEXT)
-_CODE = RowColumn("code", Kind.TEXT, "Finding", 24, values=_first(_code_of))
-_SEVERITY = RowColumn("severity", Kind.TEXT, "Severity", 10, values=_first(attrgetter("severity.word")))
-_SENTENCE = RowColumn("sentence", Kind.TEXT, values=_first(attrgetter("sentence")))
-_WAIVED = RowColumn("waived", Kind.TEXT, values=_first(lambda first: first.waived or None))
-_WHAT = RowColumn("sentence", Kind.TEXT, "What", 70, values=_each(lambda row: ". ".join(map(in_words, row.findings))))
+_CODE = RowColumn("code", Kind.TEXT, "Finding", 24, value=_first(_code_of))
+_SEVERITY = RowColumn("severity", Kind.TEXT, "Severity", 10, value=_first(attrgetter("severity.word")))
+_SENTENCE = RowColumn("sentence", Kind.TEXT, value=_first(attrgetter("sentence")))
+_WAIVED = RowColumn("waived", Kind.TEXT, value=_first(lambda first: first.waived or None))
+_WHAT = RowColumn("sentence", Kind.TEXT, "What", 70, value=lambda row: ". ".join(map(in_words, row.findings)))
 _OTHERS = RowColumn(
-    "other_codes", Kind.TEXTS, "Other findings", 24, values=_each(lambda row: list(map(_code_of, row.findings[1:])))
+    "other_codes", Kind.TEXTS, "Other findings", 24, value=lambda row: list(map(_code_of, row.findings[1:]))
 )
-_REASON = RowColumn("reason", Kind.TEXT, "Why", 70, values=_each(lambda row: row.reason or None))
+_REASON = RowColumn("reason", Kind.TEXT, "Why", 70, value=lambda row: row.reason or None)
 _ERROR = RowColumn("error", Kind.TEXT, "Error", 26)
-_DIFFERENCE = RowColumn("difference", Kind.NUMBER, "Difference", 16, values=_each(moved_by))
+_DIFFERENCE = RowColumn("difference", Kind.NUMBER, "Difference", 16, value=moved_by)
 _KINDS = {CellKind.MONEY: Kind.NUMBER, CellKind.TIME: Kind.LOCAL}
 SIDES = tuple(column for each in COMPARED_FIELDS for column in _sides(each.name, _KINDS.get(each.cell, Kind.TEXT)))
 _MEANINGS = (
-    RowColumn("ledger_meaning", Kind.TEXT, values=_each(attrgetter("ledger_status"))),
-    RowColumn("service_meaning", Kind.TEXT, values=_each(attrgetter("service_status"))),
+    RowColumn("ledger_meaning", Kind.TEXT, value=attrgetter("ledger_status")),
+    RowColumn("service_meaning", Kind.TEXT, value=attrgetter("service_status")),
 )
-_CREATED = RowColumn("created_at", Kind.LOCAL, values=_each(_wall_clock))
+_CREATED = RowColumn("created_at", Kind.LOCAL, value=_wall_clock)
 _TIMES = (
     RowColumn("observed_at", Kind.AT, "Observed at (UTC)", 20),
     RowColumn("confirmed_at", Kind.AT, "Confirmed at (UTC)", 20),
     RowColumn("is_changed_during_run", Kind.FLAG, "Changed during run", 10),
 )
-_LINES = RowColumn("lines", Kind.TEXTS, values=_each(lambda row: list(map(str, row.lines))))
-_STATE = RowColumn("state", Kind.WORD, "State", 12, values=_age(attrgetter("state")))
-_FIRST_SEEN = RowColumn("first_seen", Kind.AT, "First seen", 20, values=_age(attrgetter("first_seen")))
-_FIRST_RUN = RowColumn("first_run", Kind.TEXT, values=_age(lambda age: age.first_run or None))
-_AGE_DAYS = RowColumn("age_days", Kind.NUMBER, "Age in days", 10, values=_age(attrgetter("age_days")))
-_CARRIED = RowColumn("carried_from", Kind.TEXT, values=_each(lambda row: row.carried_from or None))
-_REUSED = RowColumn("reused_from", Kind.TEXT, values=_each(lambda row: row.reused_from or None))
+_LINES = RowColumn("lines", Kind.TEXTS, value=lambda row: list(map(str, row.lines)))
+_STATE = RowColumn("state", Kind.WORD, "State", 12, value=_age(attrgetter("state")))
+_FIRST_SEEN = RowColumn("first_seen", Kind.AT, "First seen", 20, value=_age(attrgetter("first_seen")))
+_FIRST_RUN = RowColumn("first_run", Kind.TEXT, value=_age(lambda age: age.first_run or None))
+_AGE_DAYS = RowColumn("age_days", Kind.NUMBER, "Age in days", 10, value=_age(attrgetter("age_days")))
+_CARRIED = RowColumn("carried_from", Kind.TEXT, value=lambda row: row.carried_from or None)
+_REUSED = RowColumn("reused_from", Kind.TEXT, value=lambda row: row.reused_from or None)
 _LINE_OF = RowColumn("line_of", Kind.TEXT, "Line of", 26)
 _MATERIAL = RowColumn("is_material", Kind.FLAG, "Material", 10)
-_LEDGER_AMOUNT = RowColumn("amount", Kind.NUMBER, "Ledger amount", 18, values=_each(attrgetter("ledger_amount")))
+_LEDGER_AMOUNT = RowColumn("amount", Kind.NUMBER, "Ledger amount", 18, value=attrgetter("ledger_amount"))
 
-RUN = RowColumn("run", Kind.TEXT, values=_elsewhere)
+RUN = RowColumn("run", Kind.TEXT, value=_elsewhere)
 """The name of the run, which the writer of the file knows."""
 
 WORK = (
-    RowColumn("owner", Kind.TEXT, "Owner", 16, values=_elsewhere),
-    RowColumn("resolution", Kind.TEXT, "Resolution", 24, values=_elsewhere),
-    RowColumn("comment", Kind.TEXT, "Comment", 32, values=_elsewhere),
+    RowColumn("owner", Kind.TEXT, "Owner", 16, value=_elsewhere),
+    RowColumn("resolution", Kind.TEXT, "Resolution", 24, value=_elsewhere),
+    RowColumn("comment", Kind.TEXT, "Comment", 32, value=_elsewhere),
 )
 """Decisions of a person, known to the writer of the workbook."""
 
