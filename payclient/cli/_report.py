@@ -242,17 +242,17 @@ def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -
         streams: Streams of the process.
     """
     check_run(folder)
-    found, (journal, decided) = folders.problems_of(folder), (folder / folders.JOURNAL, folder / integrity.DECISIONS)
-    files = {each.file for each in found}
+    problems, (journal, decided) = folders.problems_of(folder), (folder / folders.JOURNAL, folder / integrity.DECISIONS)
+    files = {problem.file for problem in problems}
     is_edited = integrity.WORK_LIST in files and os.path.lexists(folder / integrity.WORK_LIST)
     left_out = {integrity.WORK_LIST} & files if allow_edits else set[str]()
-    if problems := [str(each) for each in found if each.file not in left_out]:
+    if lines := [str(problem) for problem in problems if problem.file not in left_out]:
         # Decisions and answers cannot be written again, and `report` would replace what people filled in.
         is_lost = is_edited or not journal.exists() or not files.isdisjoint((integrity.DECISIONS, folders.JOURNAL))
         steps = [about_folder("report", folder)] if files - {integrity.SIGNATURES} and not is_lost else []
         if is_edited and not allow_edits:
             steps.append(about_folder("verify", folder).having(("--allow-edits", None)))
-        streams.show([*problems, *lines_of(steps, streams.call)])
+        streams.show([*lines, *lines_of(steps, streams.call)])
         return Exit.DIFFERENT
     which = " but ".join(["every file", *left_out])
     streams.show([f"{which} in {folder} matches {folder / integrity.MANIFEST}"])
@@ -286,10 +286,11 @@ def sign(
     given = {"prepared": (prepared or "").strip(), "reviewed": (reviewed or "").strip()}
     if len(names := {role: name for role, name in given.items() if name}) != 1:
         refuse("give the name of one person, with --prepared or --reviewed")
-    found = {each.file: each for each in folders.problems_of(folder) if each.file != integrity.SIGNATURES}
-    is_edited = found.pop(integrity.WORK_LIST, None) is not None and os.path.lexists(folder / integrity.WORK_LIST)
-    if found:
-        streams.show([*map(str, found.values()), "the report was not signed"])
+    problems = {problem.file: str(problem) for problem in folders.problems_of(folder)}
+    problems.pop(integrity.SIGNATURES, "")
+    is_edited = problems.pop(integrity.WORK_LIST, None) is not None and os.path.lexists(folder / integrity.WORK_LIST)
+    if problems:
+        streams.show([*problems.values(), "the report was not signed"])
         return Exit.DIFFERENT
     ((role, by),) = names.items()
     streams.show([str(integrity.sign(folder, role, by, reconcile.utc_now()))])
@@ -300,12 +301,13 @@ def sign(
 def _not_signed(folder: Path, by: str, streams: Streams) -> Iterator[str]:
     """Yield what stands in an edited work list, and was not imported."""
     try:
-        found = integrity.new_decisions(integrity.read_log(folder), _decided(folder / integrity.WORK_LIST, folder, by))
+        filled_in = _decided(folder / integrity.WORK_LIST, folder, by)
+        new = integrity.new_decisions(integrity.read_log(folder), filled_in)
     except reconcile.DecisionError as error:
         yield f"not signed: {integrity.WORK_LIST}: {error}"
         return
-    if rows_decided := len({each.evidence for each in found}):
-        yield f"not signed: {plural(rows_decided, 'decision')} in {integrity.WORK_LIST}, which must be imported first"
+    if number := len({decision.evidence for decision in new}):
+        yield f"not signed: {plural(number, 'decision')} in {integrity.WORK_LIST}, which must be imported first"
         yield from lines_of([about_folder("decisions", folder).having(("--by", by))], streams.call)
 
 

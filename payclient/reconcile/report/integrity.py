@@ -96,8 +96,8 @@ def verify(folder: Path, *, only: Container[str] | None = None) -> tuple[Problem
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return (Problem(MANIFEST, f"it is damaged: {_DAMAGED}"),)
     wanted = [name for name in dict.fromkeys((*files, *_ALL)) if only is None or name in only]
-    found = {name: _problem(folder / name, files.get(name)) for name in wanted}
-    return tuple(Problem(name, what) for name, what in found.items() if what)
+    problems = {name: _problem(folder / name, files.get(name)) for name in wanted}
+    return tuple(Problem(name, what) for name, what in problems.items() if what)
 
 
 def _listed(path: Path) -> dict[str, tuple[int, str]]:
@@ -117,14 +117,14 @@ def _problem(path: Path, listed: tuple[int, str] | None) -> str:
         return added if os.path.lexists(path) else ""
     try:
         with open(path, "rb", opener=own) as file:
-            found, length = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
+            sha256, length = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
     except FileNotFoundError:
         return "it is missing"
     except OSError as error:
         return _unusable(path.name, error).what
     if length != listed[0]:
         return f"it was changed: it has {plural(length, 'byte')}, and had {listed[0]:,}"
-    return "" if found == listed[1] else "it was changed: it has as many bytes as were written, but others"
+    return "" if sha256 == listed[1] else "it was changed: it has as many bytes as were written, but others"
 
 
 def of_manifest(folder: Path, name: str) -> Any:
@@ -293,10 +293,10 @@ def read_signatures(folder: Path) -> tuple[Signature, ...]:
 def sign(folder: Path, role: str, by: str, at: datetime) -> Signature:
     """Add a signature of the present files in *folder*, and return it. Refuse two roles to one person."""
     signature = Signature(role, by, at.isoformat(" ", "seconds"), state_of(folder))
-    signed = [each for each in read_signatures(folder) if each.role != role and each.sha256 == signature.sha256]
-    if role == "reviewed" and not signed:
+    others = [other for other in read_signatures(folder) if other.role != role and other.sha256 == signature.sha256]
+    if role == "reviewed" and not others:
         raise DecisionError("before a report is reviewed, it must be signed with --prepared as it is now")
-    if same := [each for each in signed if normalise(each.by) == normalise(by)]:
+    if same := [other for other in others if normalise(other.by) == normalise(by)]:
         task = "review" if role == "reviewed" else "prepare"
         raise DecisionError(f"the report was {same[0].role} by {quote(same[0].by)}: another person must {task} it")
     with _appended(folder / SIGNATURES) as file:
