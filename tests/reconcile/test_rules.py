@@ -40,8 +40,8 @@ from payclient.reconcile import (
     rules_as_json,
     rules_from_json,
 )
-from payclient.reconcile._judgement.rule_values import LineKinds
-from payclient.reconcile.ledger import Dialect, Entry, LedgerError, RejectedEntry, open_ledger
+from payclient.reconcile._judgement.rule_values import LineKinds, check_currencies
+from payclient.reconcile.ledger import Dialect, Entry, LedgerError, RejectedEntry, UnusedColumn, open_ledger
 from support.misses import check_table
 from support.ruling import DAYS, accepted, rules_of
 
@@ -486,8 +486,12 @@ async def test_limits_without_age():
 
 
 async def test_two_currencies():
-    """A ledger and a statement in two currencies are never compared."""
-    ledger = _opened("reference,amount,currency\nT1,5,IDR\n")
+    """A ledger and a statement in two currencies are never compared; a currency of the statement alone is named."""
     statement = _opened("reference,amount,currency\nT1,5,USD\n", is_statement=True)
+    assert (len(list(statement)), statement.unused) == (1, ())
+    check_currencies(_opened("reference,amount\nT1,5\n"), statement)
+    assert statement.unused == (UnusedColumn("currency", {"USD": 1}),)
+    statement = _opened("reference,amount,currency\nT1,5,USD\n", is_statement=True)
+    ledger = _opened("reference,amount,currency\nT1,5,IDR\n")
     with pytest.raises(LedgerError, match="has amounts in USD, and the ledger in IDR, which are never compared"):
         await _reconciled(ledger, STRICT, statement)

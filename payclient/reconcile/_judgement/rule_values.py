@@ -392,8 +392,9 @@ class LineKinds:
 
 
 def check_currencies(ledger: Ledger, statement: Ledger) -> None:
-    """Refuse two files, read to their end, that name different currencies."""
+    """Refuse two files, read to their end, that name different currencies. One only of the statement isn't compared."""
     ours, theirs = ledger.currency, statement.currency
+    statement.compare_currency(ours)
     if ours and theirs and ours != theirs:
         message = (
             f"the statement {statement.fingerprint.name} has amounts in {theirs}, and the ledger in {ours}, which are "

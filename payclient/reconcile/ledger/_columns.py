@@ -66,7 +66,7 @@ class LedgerChangedError(LedgerError):
 
 BLANK = " \t\r\n"
 """Characters stripped from both ends of a cell."""
-_UNSEEN = re.compile("[\u00a0\u00ad\u2007\u200b-\u200d\u202f\u2060\ufeff\ud800-\udfff]")
+_UNSEEN = re.compile("[\u00a0\u00ad\u061c\u2007\u200b-\u200f\u202a-\u202f\u2060-\u2069\ufeff\ud800-\udfff]")
 _DAMAGED = re.compile(
     r"""
     [+-]?\d+[eE]\+\d+                    # 9E+11; 12E5 may be a code

@@ -246,6 +246,16 @@ _YEAR = re.compile(r"(?<!\d)\d{4}(?=\D|\d{4}(?!\d)|$)|(?<=[-/. ])\d\d(?=$|[ T,]+
 _ERA = 10
 """Years between times, if some of them mean *never*, as 0001, 1900, 1970 and 9999 do."""
 _NUMBERING, _TIMES, _TIMES_BESIDE = (frozenset(WORDS["quiet"][key]) for key in ("numbering", "times", "beside"))
+_REVERSALS = {
+    word if len(word) > 5 or not word.isascii() else f"_{word}_": word
+    for word in map(_columns.normalise_name, WORDS["reversal"]["words"])
+}
+"""Words, as they stand between underscores. A long word may be a part of another, such as Stornogebühr."""
+_MARK = re.compile(r"[\W_]([^\W\d_]{1,2})\W*\Z")
+"""One or two letters at the end of a text, such as the `R` of a refund."""
+_MAX_MARKS = 2
+_MAX_FLAGS, _MIN_FLAGGED = 3, 20
+"""Up to three different last digits of at least 20 codes are a flag."""
 
 
 @frozen
@@ -290,8 +300,10 @@ class Evidence:
         """The cells that are neither numbers nor times."""
         self.words: dict[str, int] = {}
         """All different texts while they are few. The most frequent ones otherwise."""
-        self._shapes = Counter[str](), Counter[str]()
-        """The words with `#` for each label, and what these begin with."""
+        self._shapes = Counter[str](), Counter[str](), Counter[str]()
+        """The words with `#` for each label, and what these begin and end with."""
+        self._reversals, self._marks, self._digits = Counter[str](), Counter[str](), Counter[str]()
+        """Words for money that went back, marks at the end of texts, and last digits of codes."""
 
     def add(self, cell: Any) -> None:
         if cell.__hash__ is None:  # a list or an object of JSON
@@ -308,14 +320,24 @@ class Evidence:
                 if len(self._texts) <= _MAX_WORDS:
                     self._classify(cell, text, rows)
                 self.words[text] = self.words.get(text, 0) + rows
-                if len(self._shapes[1]) <= _MAX_WORDS:
+                if any(len(found) <= _MAX_WORDS for found in self._shapes):
                     shape = _shape(text.translate(_ZEROS))
-                    for found, each in zip(self._shapes, (shape, shape.split(" ", 1)[0]), strict=True):
+                    parts = shape, shape.split(" ", 1)[0], shape.rsplit(" ", 1)[-1]
+                    for found, each in zip(self._shapes, parts, strict=True):
                         if len(found) <= _MAX_WORDS:
                             found[each] += rows
+                self._count_marks(text, rows)
         self.counts = {}
         if len(self.words) > MAX_COUNTED:  # words that rows share stay
             self.words = dict(Counter(self.words).most_common(MAX_COUNTED // 2))
+
+    def _count_marks(self, text: str, rows: int) -> None:
+        if text.isdigit():
+            self._digits[text[-1]] += rows
+        elif reversal := next(filter(f"_{_columns.normalise_name(text)}_".__contains__, _REVERSALS), None):
+            self._reversals[_REVERSALS[reversal]] += rows
+        elif (mark := _MARK.search(text)) and len(self._marks) <= _MAX_MARKS:
+            self._marks[mark[1]] += rows
 
     def _classify(self, cell: Any, text: str, rows: int) -> None:
         if isinstance(cell, date) or is_time(text):
@@ -359,7 +381,7 @@ class Evidence:
         if self.has_money and self._times < self._filled and not self._are_codes:
             return UnusedColumn(self.name, {} if self._sum is not None else self.words, self._sum)
         rest = {_FILLED: self._filled} if empty or self._has_objects else {}
-        words = {**(self._few or rest), **empty}
+        words = {**(self._few or self._marked or rest), **empty}
         return UnusedColumn(self.name, dict(Counter(words).most_common())) if words else None
 
     @property
@@ -380,6 +402,21 @@ class Evidence:
         few: Sequence[Mapping[str, int]] = [eras] if are_times else self._shapes
         rest = {_FILLED: self._filled} if are_times else dict[str, int]()
         return next((found for found in few if 1 < len(found) <= _MAX_WORDS), rest)
+
+    @property
+    def _marked(self) -> Mapping[str, int]:
+        """The words and marks in texts that differ in each row."""
+        marks, digits = self._marks, self._digits
+        if self._reversals:
+            marked = self._reversals
+        elif 0 < len(marks) <= _MAX_MARKS and marks.total() < self._filled:
+            marked = marks
+        elif 1 < len(digits) <= _MAX_FLAGS and digits.total() >= _MIN_FLAGGED:
+            marked = digits
+        else:
+            return {}
+        others = {_OTHERS: rest} if (rest := self._filled - marked.total()) else {}
+        return {f"… {word}": rows for word, rows in marked.items()} | others
 
     @property
     def _eras(self) -> dict[str, int]:
@@ -408,6 +445,8 @@ class Unused:
         self._sample: list[Sequence[Any]] = []
         """The first rows. A suggestion must be able to read them."""
         self._rows = 0
+        self.is_currency_used: bool = True
+        """Whether the rows are of one currency with others. Rows without one are named next to others anyway."""
         self.ignored: Collection[str] = ()
 
     def observe(self, cells: Sequence[Any]) -> None:
@@ -428,14 +467,16 @@ class Unused:
 
     def found(self, *, are_ignored: bool) -> tuple[UnusedColumn, ...]:
         """Return what the columns, ignored by name or not, may mean for the rows. Complete at the end."""
-        columns = (each for each in self._columns if (each.name in self.ignored) is are_ignored)
-        return tuple(found for each in columns if (found := each.found(self._rows)) is not None)
+        columns = (column for column in self._columns if (column.name in self.ignored) is are_ignored)
+        named = (unused for column in columns if (unused := column.found(self._rows)) is not None)
+        currency = self._used.get("currency") if self.is_currency_used else None
+        return tuple(unused for unused in named if unused.name != currency or _EMPTY in unused.words)
 
     def check(self) -> None:
         """Check that no column has the amounts, or their sign, without which nothing can be compared."""
         for each in self._columns:
             each.look()
-        unused = [each for each in self._columns if each.name not in self.ignored]
+        unused = [each for each in self._columns if each.name not in (*self.ignored, self._used.get("currency"))]
         if "amount" not in self._used and (money := [each for each in unused if each.has_money]):
             sides = {SIDES[word]: each for each in money for word in _words_of(each.name) & SIDES.keys()}
             use: list[Remedy] = []

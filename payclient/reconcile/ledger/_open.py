@@ -229,6 +229,10 @@ class Ledger:
         """The currency of its amounts, in capitals. Empty without one, or before a row has been read."""
         return self._scope.currency
 
+    def compare_currency(self, other: str) -> None:
+        """Name the column of its currency as unused if the *other* file has none."""
+        self._reader.unused.is_currency_used = bool(other)
+
     @property
     def excluded(self) -> tuple[Excluded, ...]:
         """The rows that are left out, by reason. Complete when all rows have been read."""

@@ -155,7 +155,8 @@ class RowReader:
         """0 if the format lacks one."""
         self.unread_sheets: tuple[UnreadSheet, ...] = ()
         """The others that have rows, if no sheet was chosen."""
-        self.unused: Unused = Unused(columns, {*columns.places.values(), *debits.values()}, self._money)
+        used = {place for name, place in columns.places.items() if name != "currency"}
+        self.unused: Unused = Unused(columns, {*used, *debits.values()}, self._money)
         self._null, self._allowed = frozenset(dialect.null), frozenset(dialect.allow_references)
         self._long = {True: 0, False: 0}
         """The references of more digits than a spreadsheet keeps, by whether all further ones are 0."""
