@@ -36,6 +36,7 @@ _NEW_RULES = Path("rules.toml")
 _MAX_RUNS = 5
 _ONE_SHEET = "make sure that the other sheets give nothing of it back"
 _ONE_MERCHANT = "make sure that both keys are of one merchant"
+_ROOM = "make sure that the disk works and has room"
 _ALL_PAID = "make sure that every row of the ledger is paid"
 
 
@@ -116,6 +117,8 @@ def _after_folder(error: Exception, status: Exit, call: Call, bound: Mapping[str
         return [] if folder is None else [about_folder("verify", folder)]
     if isinstance(error, reconcile.DecisionError):
         return []  # the sentence has the place, in the workbook or in the decisions before
+    if isinstance(error, OSError) and status is Exit.AGAIN:
+        return [call.after(_ROOM)]
     if not isinstance(error, ConfigurationError) or status is not Exit.USAGE:
         return []
     place = call.place_of(error.option)

@@ -164,8 +164,12 @@ class Streams:
             self.write(escape_unprintable(line))
 
     def tell(self, text: str) -> None:
-        self.stderr.write(f"{escape_unprintable(text)}\n")
-        self.stderr.flush()
+        """Write a line for people. If nobody can read it, the exit status must still be the command's own."""
+        try:
+            self.stderr.write(f"{escape_unprintable(text)}\n")
+            self.stderr.flush()
+        except OSError:  # a full disk, or a reader that has gone
+            abandon(self.stderr)
 
     def warn(self, text: str) -> None:
         self.tell(f"payclient: {text}")

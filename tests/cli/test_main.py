@@ -7,6 +7,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+import attrs
 import pytest
 
 from payclient import AsyncClient, cli
@@ -127,14 +128,18 @@ def test_closed_output(configured, arguments):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full disk")
 def test_full_disk(configured):
-    """A disk that is full may be free later, so the command can be run again."""
-    with Path("/dev/full").open("w") as full:
-        streams = Streams(stdin=io.BytesIO(), stdout=full, stderr=io.StringIO())
-        assert (run(["get", "T1"], streams), streams.stderr.getvalue().splitlines()[0]) == (
+    """A disk that is full may be free later, so the command can be run again, also if nobody can be told why."""
+    with Path("/dev/full").open("w") as out, Path("/dev/full").open("w") as err:
+        streams = Streams(stdin=io.BytesIO(), stdout=out, stderr=io.StringIO())
+        assert (run(["get", "T1"], streams), streams.stderr.getvalue().splitlines()) == (
             75,
-            "payclient: No space left on device",
+            [
+                "payclient: No space left on device",
+                "Next: make sure that the disk works and has room, then: payclient get T1",
+            ],
         )
-        abandon(full)
+        assert run(["get", "T1"], attrs.evolve(streams, stderr=err)) == 75
+        abandon(out)
 
 
 def test_bug(configured, monkeypatch):
