@@ -1,27 +1,38 @@
 #!/usr/bin/env bash
-# Reconcile tonight's ledger. Run it again at any time: it resumes in the folder of the day.
+# Reconcile the ledger that arrived. Run it again at any time: without another ledger it resumes the last run of the day.
 set -u
-folder="reports/$(date +%F)"
+shopt -s nullglob
 runs=12   # at most, while the service cannot be asked
 pause=600 # seconds between two of them
 
 mkdir -p reports || exit
+exec 9>>reports/.lock
+if command -v flock >/dev/null && ! flock -n 9; then echo "another run is under way" >&2; exit 75; fi
+folder="reports/$(date +%F)"
+# The ledger is moved, so that it isn't taken for the next night's. A second one of the day has its own folder.
+if [ -e ledger.csv ]; then
+    if [ -e "$folder.csv" ]; then folder+="T$(date +%H%M%S)"; fi
+    mv ledger.csv "$folder.csv" || exit
+else
+    for ledger in "$folder"*.csv; do folder="${ledger%.csv}"; done
+fi
 
-command=(payclient reconcile ledger.csv --out "$folder" --rules rules.toml --canary T0000000001DEMO
+command=(payclient reconcile "$folder.csv" --out "$folder" --rules rules.toml --canary T0000000001DEMO
     --confirm-after 10m)
 # The last night whose report is whole is the previous run, and only what is new counts. In the first
 # night, what is not compared counts, too.
 limit=(--fail-on partial)
-for night in $(ls -dr reports/*/); do
-    if [[ $night < $folder/ ]] && payclient verify --allow-edits "$night" >/dev/null; then
+for night in $(ls -r reports); do
+    night="reports/$night"
+    if [[ -d $night && $night < $folder ]] && payclient verify --allow-edits "$night"; then
         limit=(--previous "$night" --fail-on-new medium)
         break
     fi
-done 2>/dev/null
+done >>"$folder.log" 2>&1
 command+=("${limit[@]}")
 
 for ((run = 1; ; run++)); do
-    "${command[@]}" >"$folder.txt" 2>"$folder.log"
+    "${command[@]}" >"$folder.txt" 2>>"$folder.log"
     status=$?
     if [ "$status" -ne 75 ] || [ "$run" -ge "$runs" ]; then break; fi
     sleep "$pause"
@@ -37,7 +48,6 @@ case $status in
     2) send "Ledger: cannot be read, or a wrong option" finance@example.com ;;
     3) send "Ledger: the service refuses us, or nothing was found" it@example.com ;;
     75) send "Ledger: incomplete after $runs runs" it@example.com ;;
-    130) ;; # stopped by hand; what was answered is saved
     *) send "Ledger: failed with status $status" it@example.com ;;
 esac
 exit "$status"

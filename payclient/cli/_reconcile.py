@@ -131,7 +131,7 @@ def _past_run(earlier: EarlierRunOptions, out: Path, output: OutputOptions, stre
         streams.warn(f"{previous / integrity.WORK_LIST} was edited or moved, and its decisions are not imported: {how}")
     for folder in folders.runs_without_report(previous, out):
         how = "run its command again, and then this one with --previous and its folder"
-        streams.warn(f"the run in {quote(str(folder))} did not write its report, so its statement is not known: {how}")
+        streams.warn(f"the run in {quote(str(folder))} did not write its report, so nothing of it is known: {how}")
     return run
 
 

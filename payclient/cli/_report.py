@@ -238,15 +238,15 @@ def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -
 
     Args:
         folder: Folder of the report.
-        allow_edits: Ignore changes to `report.xlsx`, which people edit.
+        allow_edits: Ignore changes to `report.xlsx`, which people edit, and since a signature.
         streams: Streams of the process.
     """
     check_run(folder)
     problems, (journal, decided) = folders.problems_of(folder), (folder / folders.JOURNAL, folder / integrity.DECISIONS)
     files = {problem.file for problem in problems}
     is_edited = integrity.WORK_LIST in files and os.path.lexists(folder / integrity.WORK_LIST)
-    left_out = {integrity.WORK_LIST} & files if allow_edits else set[str]()
-    if lines := [str(problem) for problem in problems if problem.file not in left_out]:
+    ignored = {integrity.WORK_LIST, integrity.SIGNATURES} if allow_edits else set[str]()
+    if lines := [str(problem) for problem in problems if problem.file not in ignored]:
         # Decisions and answers cannot be written again, and `report` would replace what people filled in.
         is_lost = is_edited or not journal.exists() or not files.isdisjoint((integrity.DECISIONS, folders.JOURNAL))
         steps = [about_folder("report", folder)] if files - {integrity.SIGNATURES} and not is_lost else []
@@ -254,7 +254,7 @@ def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -
             steps.append(about_folder("verify", folder).having(("--allow-edits", None)))
         streams.show([*lines, *lines_of(steps, streams.call)])
         return Exit.DIFFERENT
-    which = " but ".join(["every file", *left_out])
+    which = " but ".join(["every file", *{integrity.WORK_LIST} & files])
     streams.show([f"{which} in {folder} matches {folder / integrity.MANIFEST}"])
     streams.show([f"every line of {decided} follows the one before"] * decided.exists())
     streams.show([f"every row of {journal} matches its checksum"] * journal.exists())

@@ -1,15 +1,9 @@
 """
 respx routes that answer like the payment service.
 
-```python
-router = respx.Router()
-router.add(found("T1", status="Paid"))
-http_client = httpx.AsyncClient(transport=httpx.MockTransport(router.async_handler))
-```
-
-`respx.mock` takes the same routes. A route matches the documented request: `POST`, either path,
-any base URL, and a JSON body with only the reference. A later route for the same reference
-replaces the earlier one.
+Add them to `respx.mock`, or to a `respx.Router`: `httpx.MockTransport` takes its `async_handler`. A route matches the
+documented request: `POST`, either path, any base URL, and a JSON body with only the reference. A later route for the
+same reference replaces the earlier one.
 """
 
 import asyncio

@@ -258,7 +258,7 @@ def test_lost_night(night, service, tmp_path):
         if file.name != "journal.sqlite":
             file.unlink()
     alone = night("22", "--statement", "22.csv", "--previous", "20", lines=ledger)
-    assert f"the run in '{tmp_path / '21'}' did not write its report, so its statement is not known" in alone.err
+    assert f"the run in '{tmp_path / '21'}' did not write its report, so nothing of it is known" in alone.err
     assert (alone.status, "not_settled" in alone.out) == (1, True)
     assert night(*lost, lines=ledger).status == 0
     both = night("23", "--statement", "22.csv", "--previous", "21", lines=ledger)

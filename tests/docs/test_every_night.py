@@ -20,6 +20,7 @@ STUBS = {
     'echo "$*" >>asked.txt; read -r status <next.txt; sed -i 1d next.txt; echo VERDICT; exit "$status"',
     "mail": '{ echo "$2: $3"; cat; } >>mails.txt',
     "sleep": 'echo "$1" >>slept.txt',
+    "date": '[ "$1" = +%F ] && echo 2026-11-21 || echo 093000',
 }
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the script is for bash")
@@ -56,7 +57,7 @@ def night(tmp_path):
         (2, ["Ledger: cannot be read, or a wrong option: finance@example.com", "VERDICT"]),
         (3, ["Ledger: the service refuses us, or nothing was found: it@example.com", "VERDICT"]),
         (70, ["Ledger: failed with status 70: it@example.com", "VERDICT"]),
-        (130, []),
+        (130, ["Ledger: failed with status 130: it@example.com", "VERDICT"]),
     ],
 )
 def test_status(night, status, mail):
@@ -99,11 +100,26 @@ def test_last_whole_night(night, tmp_path):
     for name in ("2020-01-01/whole", "2020-01-02/whole", "2020-01-03/damaged", "9999-01-01/whole"):
         (tmp_path / "reports" / name).mkdir(parents=True)
     (tmp_path / "reports" / "2020-01-04.txt").touch()
+    (tmp_path / "reports" / "2020-01-02-2").mkdir()  # of another ledger of that day, as a refusal proposes
+    (tmp_path / "reports" / "2020-01-02-2" / "whole").touch()
     assert night(75, 0)[:2] == (0, 2)
     said = (tmp_path / "asked.txt").read_text().splitlines()
     assert [line.partition(" --confirm-after 10m ")[2] for line in said] == [
-        "--previous reports/2020-01-02/ --fail-on-new medium"
+        "--previous reports/2020-01-02-2 --fail-on-new medium"
     ] * 2
+
+
+def test_each_ledger_once(night, tmp_path):
+    """A ledger isn't taken for the next night's. A second one of the day has its own folder, which then is resumed."""
+    for text in ("one", None, "two", None):
+        if text is not None:
+            (tmp_path / "ledger.csv").write_text(text)
+        night(0)
+        assert not (tmp_path / "ledger.csv").exists()
+    asked = [line.split()[1:4] for line in (tmp_path / "asked.txt").read_text().splitlines()]
+    texts = [(tmp_path / ledger).read_text() for ledger, _, _ in asked]
+    assert texts == ["one", "one", "two", "two"]
+    assert [ledger for ledger, _, _ in asked] == [f"{folder}.csv" for _, _, folder in asked]
 
 
 @pytest.mark.slow
@@ -119,6 +135,7 @@ def test_for_real(night, tmp_path):
         (folder,) = [path for path in (tmp_path / "reports").iterdir() if path.is_dir()]
         first = json.loads((folder / "summary.json").read_text())
         before = folder.rename(folder.with_name("2020-01-01"))
+        before.with_name(f"{folder.name}.csv").rename(tmp_path / "ledger.csv")
         assert night(**real)[0] == 0
     (folder,) = {path for path in before.parent.iterdir() if path.is_dir()} - {before}  # midnight may have passed
     second = json.loads((folder / "summary.json").read_text())
