@@ -164,7 +164,7 @@ class Streams:
             self.write(escape_unprintable(line))
 
     def tell(self, text: str) -> None:
-        """Write a line for people. If nobody can read it, the exit status must still be the command's own."""
+        """Write a line for people. If it cannot be written, the exit status must still be the command's own."""
         try:
             self.stderr.write(f"{escape_unprintable(text)}\n")
             self.stderr.flush()
