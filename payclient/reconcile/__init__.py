@@ -8,23 +8,15 @@ if TYPE_CHECKING:
     from payclient.reconcile._atomic import read_own as read_own
     from payclient.reconcile._journal.journal import Journal
     from payclient.reconcile._journal.journal import Reuse as Reuse
-    from payclient.reconcile._journal.journal import break_changes as break_changes
     from payclient.reconcile._journal.journal import judge_again as judge_again
     from payclient.reconcile._journal.journal import judging as judging
-    from payclient.reconcile._journal.journal import replay as replay
     from payclient.reconcile._journal.tables import copy_journal as copy_journal
-    from payclient.reconcile._journal.tables import verify_journal as verify_journal
-    from payclient.reconcile._judgement.causes import Settlement as Settlement
-    from payclient.reconcile._judgement.causes import SettlementStep as SettlementStep
     from payclient.reconcile._judgement.causes import moved_by as moved_by
     from payclient.reconcile._judgement.causes import step_of as step_of
     from payclient.reconcile._judgement.codes import Assumed as Assumed
     from payclient.reconcile._judgement.codes import Code, Difference, Severity, Status, read_status
-    from payclient.reconcile._judgement.codes import Step as Step
     from payclient.reconcile._judgement.compare import compare
     from payclient.reconcile._judgement.compare import expiry_rule as expiry_rule
-    from payclient.reconcile._judgement.decisions import Decision as Decision
-    from payclient.reconcile._judgement.decisions import Resolution as Resolution
     from payclient.reconcile._judgement.decisions import with_decisions as with_decisions
     from payclient.reconcile._judgement.errors import (
         DecisionError,
@@ -72,7 +64,6 @@ if TYPE_CHECKING:
     from payclient.reconcile._judgement.summary import OpenFindings as OpenFindings
     from payclient.reconcile._judgement.summary import Summary, Verdict
     from payclient.reconcile._judgement.summary import Total as Total
-    from payclient.reconcile._judgement.tally import Tally as Tally
     from payclient.reconcile._run import OnProgress as OnProgress
     from payclient.reconcile._run import Phase as Phase
     from payclient.reconcile._run import Progress as Progress

@@ -17,9 +17,11 @@ from typing import Any, Self
 import attrs
 
 from payclient._shared.escape import quote
-from payclient.reconcile import Journal, break_changes, changed_rules, replay, rules_from_json, verify_journal
+from payclient.reconcile import Journal, changed_rules, rules_from_json
 from payclient.reconcile._atomic import read_own
 from payclient.reconcile._codec import as_json, from_json
+from payclient.reconcile._journal.journal import break_changes, replay
+from payclient.reconcile._journal.tables import verify_journal
 from payclient.reconcile._judgement import records as nights
 from payclient.reconcile._judgement.codes import Code, Severity, Status
 from payclient.reconcile._judgement.errors import JournalError, JournalWriteError, PastRunError

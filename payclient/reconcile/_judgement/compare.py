@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, tzinfo
 from hashlib import sha256
 from operator import attrgetter
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
 from payclient._shared.escape import escape_unprintable, quote
 from payclient.protocol import Transaction, missing_amount, text_stated
@@ -283,6 +283,69 @@ def usable_line(entry: Entry | RejectedEntry, rules: Rules) -> Entry | RejectedE
     return RejectedEntry(reason=problem, amount=amount, amount_received=net, **kept)
 
 
+def _stated(line: Entry | RejectedEntry) -> list[int | None]:
+    return [number if isinstance(number, int) else None for number in (line.amount, line.amount_received)]
+
+
+def stated_money(line: Entry | RejectedEntry) -> int | None:
+    """Return the amount received of a line or, without one, the amount."""
+    amount, net = _stated(line)
+    return amount if net is None else net
+
+
+@frozen
+class _Claim:
+    """
+    A line of a statement, with its part in a payment and in the total.
+
+    Attributes:
+        amount: Its part in the amount. None for a fee, which is not part of the payment.
+        net: Its part in the amount received.
+        money: Its part in the statement's total.
+        gross: The money paid or, below zero, taken back, before anything is withheld.
+        is_fee: Whether it is a fee, and all of it is taken off the payout.
+        is_charge: Whether it is money paid.
+    """
+
+    line: Entry | RejectedEntry
+    amount: int | None = None
+    net: int | None = None
+    money: int = 0
+    gross: int = 0
+    is_fee: bool = False
+    is_charge: bool = False
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """Its parts in a payout."""
+        gross, fees = ("gross", "fees") if self.is_charge or self.is_fee else ("refunds", "refund_fees")
+        return {gross: self.gross, fees: self.money - self.gross}
+
+    @property
+    def checksum(self) -> str:
+        """A checksum of what stays the same when a later statement repeats the line."""
+        line = self.line
+        created = line.created_at if isinstance(line, Entry) else None
+        return sha256(repr([line.kind, line.amount, line.amount_received, created]).encode()).hexdigest()[:12]
+
+
+def _claim(line: Entry | RejectedEntry, rules: Rules) -> _Claim | None:
+    """Return what *line* claims. None if it is not paid."""
+    kind, (amount, net) = rules.statement.kind_of(line.kind), _stated(line)
+    is_fee, is_refund = kind is values.Kind.FEE, kind is values.Kind.REFUND
+    if isinstance(line, Entry) and isinstance(line.status, str):
+        is_back = is_refund or (stated_money(line) or 0) < 0
+        if rules.read_status(line.status) not in ((Status.PAID, Status.REFUNDED) if is_back else (Status.PAID,)):
+            return None
+    if is_refund or (is_fee and not rules.statement.reading.debit_columns):
+        amount, net = (None if number is None else -abs(number) for number in (amount, net))
+    money = (amount if net is None else net) or 0
+    if is_fee:
+        return _Claim(line, net=money, money=money, is_fee=True)
+    gross = money if amount is None else amount
+    return _Claim(line, amount, net, money, gross, is_charge=not is_refund and gross >= 0)
+
+
 @define
 class StatementSum:
     """The lines of a statement, summed by payout."""
@@ -294,17 +357,22 @@ class StatementSum:
     _problems: list[str] = field(init=False, factory=list)
 
     def add(self, line: Entry | RejectedEntry) -> None:
-        part, name = _part(line, self._rules), line.payout or ""
-        name = name if name in self._payouts or len(self._payouts) < _MAX_PAYOUTS else "(other)"
-        self._payouts[name] = self._payouts.get(name, Payout(name=name)) + part
-        self._sums.update(lines=1, total=part.net)
+        claim, parts, name = _claim(line, self._rules) or _Claim(line, is_charge=True), None, line.payout or ""
+        self._sums.update(lines=1, total=claim.money)
         self._is_net = self._is_net or isinstance(line.amount_received, int)
-        if isinstance(line, RejectedEntry) and _is_fee_alone(line, self._rules):
-            self._sums.update(fee_lines=1, fee_amount=part.net)
-        elif isinstance(line, RejectedEntry):
-            self._sums.update(rejected_lines=1, rejected_amount=part.net)
-            if len(self._problems) < _MAX_PROBLEMS:
-                self._problems.append(f"line {line.line}: {line.reason}")
+        if isinstance(line, RejectedEntry):
+            # A fee that belongs to no payment, such as a monthly one, has no reference.
+            if claim.is_fee and line.reference is None and _stated(line) != [None, None]:
+                self._sums.update(fee_lines=1, fee_amount=claim.money)
+            else:
+                parts = {"unusable": claim.money}
+                self._sums.update(rejected_lines=1, rejected_amount=claim.money)
+                self._problems += [f"line {line.line}: {line.reason}"][: _MAX_PROBLEMS - len(self._problems)]
+        created = line.created_at if isinstance(line, Entry) else None
+        date = f"{created:%Y-%m-%d}" if isinstance(created, datetime) else ""
+        name = name if name in self._payouts or len(self._payouts) < _MAX_PAYOUTS else "(other)"
+        payout = Payout(name=name, lines=1, date=date, net=claim.money, **(parts or claim.parts))
+        self._payouts[name] = self._payouts[name] + payout if name in self._payouts else payout
 
     def totals(self, ignored: Sequence[values.IgnoredLines] = ()) -> StatementTotals:
         return StatementTotals(
@@ -317,105 +385,38 @@ class StatementSum:
         )
 
 
-def _part(line: Entry | RejectedEntry, rules: Rules) -> Payout:
-    gross, money = _gross(line, rules), _money_of(line, rules)[2]
-    created = None if isinstance(line, RejectedEntry) else line.created_at
-    date = f"{created:%Y-%m-%d}" if isinstance(created, datetime) else ""
-    if isinstance(line, RejectedEntry) and not _is_fee_alone(line, rules):
-        return Payout(lines=1, unusable=money, net=money)
-    if rules.statement.kind_of(line.kind) is values.Kind.FEE:
-        return Payout(lines=1, date=date, fees=money, net=money)
-    if _is_charge(line, rules):
-        return Payout(lines=1, date=date, gross=gross, fees=money - gross, net=money)
-    return Payout(lines=1, date=date, refunds=gross, refund_fees=money - gross, net=money)
-
-
 def settled_by(lines: Sequence[Entry], rules: Rules, earlier: Settled | None = None) -> Settled | None:
     """Return the sum of the *lines* of one reference, with the statements of *earlier* runs if it lacks the charge."""
     # A statement with the charge has all of the payment, unless each statement has only new lines.
-    claims = [line for line in lines if _is_claim(line, rules)]
-    found = _summed(claims, rules) if claims else None
-    is_whole = found is not None and found.charged is not None and not rules.statement.new_lines_only
-    if earlier is None or is_whole:
-        return found
-    listed = new = found or Settled(lines=())
+    claims = [claim for line in lines if (claim := _claim(line, rules)) is not None]
+    settled = _summed(claims)
+    if earlier is None or (settled.charged is not None and not rules.statement.new_lines_only):
+        return settled if claims else None
+    new = claims
     if not rules.statement.new_lines_only:
-        known, unknown = list(earlier.others), list[Entry]()
-        for line in claims:
-            if (checksum := _checksum(line)) in known:
-                known.remove(checksum)
-            else:
-                unknown.append(line)
-        new = _summed(unknown, rules) if unknown else Settled(lines=())
-    return new.with_earlier(earlier, listed)
+        known = Counter(earlier.others)
+        new = [claim for claim in claims if not _took(known, claim.checksum)]
+    return _summed(new).with_earlier(earlier, settled)
 
 
-def _summed(claims: Sequence[Entry], rules: Rules) -> Settled:
-    amounts, nets, moneys = zip(*(_money_of(line, rules) for line in claims), strict=True)
-    charges = [line for line in claims if _is_charge(line, rules)]
-    others = [line for line in claims if not _is_charge(line, rules)]
-    refunds = [line for line in others if rules.statement.kind_of(line.kind) is not values.Kind.FEE]
+def _took(known: Counter[str], checksum: str) -> bool:
+    """Take *checksum* from the *known* ones, once. Return whether it was there."""
+    known[checksum] -= 1
+    return known[checksum] >= 0
+
+
+def _summed(claims: Sequence[_Claim]) -> Settled:
+    charges, others = ([claim for claim in claims if claim.is_charge is is_charge] for is_charge in (True, False))
+    money = sum(claim.money for claim in claims)
     return Settled(
-        lines=tuple(line.line for line in claims),
-        amount=stated_sum(amounts) if charges or refunds else 0,
-        amount_received=None if stated_sum(nets) is None else sum(moneys),
-        money=sum(moneys),
-        charged=sum(_gross(line, rules) for line in charges) if charges else None,
-        refund_fees=sum(_money_of(line, rules)[2] - _gross(line, rules) for line in refunds),
-        others=tuple(_checksum(line) for line in others),
+        lines=tuple(claim.line.line for claim in claims),
+        amount=0 if claims and all(claim.is_fee for claim in claims) else stated_sum(claim.amount for claim in claims),
+        amount_received=None if all(claim.net is None for claim in claims) else money,
+        money=money,
+        charged=sum(claim.gross for claim in charges) if charges else None,
+        refund_fees=sum(claim.money - claim.gross for claim in others if not claim.is_fee),
+        others=tuple(claim.checksum for claim in others),
     )
-
-
-def _gross(line: Entry | RejectedEntry, rules: Rules) -> int:
-    amount, _, money = _money_of(line, rules)
-    return money if amount is None else amount
-
-
-def _is_charge(line: Entry | RejectedEntry, rules: Rules) -> bool:
-    return rules.statement.kind_of(line.kind) not in (values.Kind.REFUND, values.Kind.FEE) and _gross(line, rules) >= 0
-
-
-def _checksum(line: Entry) -> str:
-    """Return a checksum of what stays the same when a later statement repeats the line."""
-    return sha256(repr([line.kind, line.amount, line.amount_received, line.created_at]).encode()).hexdigest()[:12]
-
-
-def _is_claim(line: Entry, rules: Rules) -> bool:
-    status = rules.read_status(line.status) if isinstance(line.status, str) else Status.PAID
-    is_back = (stated_money(line) or 0) < 0 or rules.statement.kind_of(line.kind) is values.Kind.REFUND
-    return status is Status.PAID or (status is Status.REFUNDED and is_back)
-
-
-def _is_fee_alone(line: RejectedEntry, rules: Rules) -> bool:
-    """Return whether a line is a fee that belongs to no payment, such as a monthly one. Its money is known."""
-    is_fee = rules.statement.kind_of(line.kind) is values.Kind.FEE
-    return is_fee and line.reference is None and _stated(line) != (None, None)
-
-
-def _stated(line: Entry | RejectedEntry) -> tuple[int | None, int | None]:
-    amount = line.amount if isinstance(line.amount, int) else None
-    return amount, line.amount_received if isinstance(line.amount_received, int) else None
-
-
-def stated_money(line: Entry | RejectedEntry) -> int | None:
-    """Return the amount received of a line or, without one, the amount."""
-    amount, net = _stated(line)
-    return amount if net is None else net
-
-
-def _money_of(line: Entry | RejectedEntry, rules: Rules) -> tuple[int | None, int | None, int]:
-    """Return the part of a line in the amount, in the amount received, and in the statement's total."""
-    if isinstance(line, Entry) and not _is_claim(line, rules):
-        return None, None, 0
-    kind = rules.statement.kind_of(line.kind)
-    amount, net = _stated(line)
-    is_signed = kind is values.Kind.FEE and bool(rules.statement.reading.debit_columns)
-    if kind in (values.Kind.REFUND, values.Kind.FEE) and not is_signed:
-        amount, net = (None if number is None else -abs(number) for number in (amount, net))
-    money = (amount if net is None else net) or 0
-    if kind is values.Kind.FEE:  # a fee is not part of the payment, and all of it is taken off the payout
-        return None, money, money
-    return amount, net, money
 
 
 def statement_findings(

@@ -11,12 +11,14 @@ from typing import IO, Any, Self
 
 from attrs import evolve
 
-from payclient.reconcile import STRICT, Row, Rules, Settlement, SettlementStep, Step, Tally, expiry_rule, rules_as_json
+from payclient.reconcile import STRICT, Row, Rules, expiry_rule, rules_as_json
 from payclient.reconcile._atomic import AtomicFiles
 from payclient.reconcile._codec import as_json
-from payclient.reconcile._judgement.codes import Difference
+from payclient.reconcile._judgement.causes import Settlement, SettlementStep
+from payclient.reconcile._judgement.codes import Difference, Step
 from payclient.reconcile._judgement.records import BreakChange, PreviousRun, ReferenceRecord, SincePrevious
 from payclient.reconcile._judgement.summary import Compared, OpenFindings
+from payclient.reconcile._judgement.tally import Tally
 from payclient.reconcile.ledger import Ledger
 from payclient.reconcile.report import model
 from payclient.reconcile.report.integrity import DECISIONS, MANIFEST, manifest_as_json, read_log

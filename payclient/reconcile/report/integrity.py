@@ -12,11 +12,11 @@ from typing import IO, Any
 from attrs import asdict, frozen
 
 from payclient._shared.escape import plural, quote
-from payclient.reconcile import Decision, DecisionError
+from payclient.reconcile import DecisionError
 from payclient.reconcile._atomic import AtomicFiles, Fingerprint, lock, own, read_own
 from payclient.reconcile._codec import as_json
 from payclient.reconcile._judgement.codes import normalise
-from payclient.reconcile._judgement.decisions import FIRST, Decisions, decision_line, read_decisions
+from payclient.reconcile._judgement.decisions import FIRST, Decision, Decisions, decision_line, read_decisions
 from payclient.reconcile.report.model import OUTPUTS
 
 MANIFEST: str = "manifest.json"

@@ -20,9 +20,9 @@ from attrs import astuple, define, field, frozen
 from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped]
 
 from payclient._shared.escape import escape_unprintable, plural, quote
-from payclient.reconcile import Bucket, Decision, DecisionError, Resolution, Row, Total
+from payclient.reconcile import Bucket, DecisionError, Row, Total
 from payclient.reconcile._atomic import GivenFile
-from payclient.reconcile._judgement.decisions import UNRESOLVED, Decisions, Key, read_resolution
+from payclient.reconcile._judgement.decisions import UNRESOLVED, Decision, Decisions, Key, Resolution, read_resolution
 from payclient.reconcile._judgement.records import BreakChange
 from payclient.reconcile.ledger import FORMULA, LedgerError, read_cells
 from payclient.reconcile.report.model import HISTORY, RUN_TERM, BridgeLine, Opening, Report
