@@ -280,6 +280,8 @@ RULED = (
     ),
     # A fee that the ledger states otherwise is a difference between the two, and not off schedule.
     ({"fees": SCHEDULE}, {}, {"fee": 551, "amount_received": None}, "net_differs, fee_differs"),
+    # A schedule is found by its method in any letter case.
+    ({"fees": {"va": FeeSchedule(flat=9)}}, {}, {}, "fee_off_schedule 491"),
 )
 
 

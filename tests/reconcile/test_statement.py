@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from payclient import Transaction
-from payclient.reconcile import Kinds, Rules, Settled, StatementRules, StatementSide
+from payclient.reconcile import FeeSchedule, Kinds, Rules, Settled, StatementRules, StatementSide
 from payclient.reconcile._judgement.compare import StatementSum, settled_by, statement_findings, usable_line
 from payclient.reconcile.ledger import Dialect, Entry, RejectedEntry
 from support.misses import check_table
@@ -195,6 +195,15 @@ def test_findings():
         return [code for code, _ in codes(side, found)]
 
     check_table(FINDINGS, found_by)
+
+
+def test_fee_of_another():
+    """A net amount is short of the fee that the ledger or the schedule has, if the service has none."""
+    short = StatementSide(settled=Settled(lines=(7,), amount_received=90, money=90))
+    ours, scheduled = Entry(line=2, reference="T", fee=3), Rules(fees={"va": FeeSchedule(flat=3)})
+    for entry, rules in ((ours, PLAIN), (None, scheduled)):
+        assert codes(short, paid(payment_method="VA"), entry=entry, rules=rules) == [("settled_differently", False)]
+    assert codes(short, paid(), entry=attrs.evolve(ours, fee=10)) == []
 
 
 @pytest.mark.parametrize(("days", "is_waived"), [(2, True), (4, False), (-2, True), (-4, False)])

@@ -126,7 +126,7 @@ def compare(entry: Entry, transaction: Transaction, *, at: datetime, rules: Rule
         The findings, the most severe first and waived ones last. Empty when everything compared agrees. `judge`
         applies the accepted differences.
     """
-    schedule = rules.fees.get(transaction.payment_method or "")
+    schedule = rules.schedule(transaction.payment_method) if rules.fees else None
     found = [
         *_identity(entry, transaction, rules),
         *_money(entry, transaction, rules, schedule),
@@ -207,15 +207,20 @@ def _off_schedule(entry: Entry, transaction: Transaction, rules: Rules, schedule
         )
 
 
+def _known_fee(entry: Entry, transaction: Transaction, schedule: FeeSchedule | None) -> tuple[int | None, str]:
+    """Return the fee of the service or, without one, of the ledger or the schedule, and in words whose it is."""
+    if transaction.fee is not None:
+        return transaction.fee, ""
+    if isinstance(entry.fee, int):
+        return entry.fee, " of the ledger"
+    return (None, "") if schedule is None else (schedule.fee_of(transaction.amount), " of the schedule")
+
+
 def _arithmetic(
     entry: Entry, transaction: Transaction, rules: Rules, schedule: FeeSchedule | None
 ) -> Iterator[Finding]:
     amount, received = transaction.amount, transaction.amount_received
-    fee, whose = transaction.fee, ""
-    if fee is None and isinstance(entry.fee, int):
-        fee, whose = entry.fee, " of the ledger"
-    elif fee is None and schedule is not None:
-        fee, whose = schedule.fee_of(amount), " of the schedule"
+    fee, whose = _known_fee(entry, transaction, schedule)
     due = amount - (fee or 0)
     if received is None or received == due:
         return
@@ -438,7 +443,7 @@ def statement_findings(
             waived = f"the row is younger than {values.limit_text(within)}" if is_young else ""
             yield Finding(Code.NOT_SETTLED, sentence, service=found.amount, waived=waived)
     elif found is not None and is_paid:
-        yield from _settled_otherwise(settled, found)
+        yield from _settled_otherwise(settled, entry, found, rules)
     elif found is not None and settled.stated is not None and settled.stated <= 0:
         is_unpaid = settled.charged is None and rules.read_status(found.status) in _NEVER_PAID
         yield from _over_refunded(settled, found, name, settled.lowest(0 if is_unpaid else found.amount))
@@ -464,7 +469,7 @@ def _over_refunded(settled: Settled, found: Transaction, name: str, lowest: int)
         yield Finding(Code.SETTLED_DIFFERENTLY, sentence, ledger=stated, service=lowest)
 
 
-def _settled_otherwise(settled: Settled, found: Transaction) -> Iterator[Finding]:
+def _settled_otherwise(settled: Settled, entry: Entry, found: Transaction, rules: Rules) -> Iterator[Finding]:
     for name, ours, theirs in (
         ("amount", settled.amount, found.amount),
         ("amount_received", settled.amount_received, found.amount_received),
@@ -473,9 +478,10 @@ def _settled_otherwise(settled: Settled, found: Transaction) -> Iterator[Finding
             sentence = f"{name} is {theirs:,} at the service and {ours:,} on {settled.where}"
             yield Finding(Code.SETTLED_DIFFERENTLY, sentence, ledger=ours, service=theirs)
             return
-    least = None if found.fee is None else found.amount - abs(found.fee)
+    fee, whose = _known_fee(entry, found, rules.schedule(found.payment_method))
+    least = None if fee is None else found.amount - abs(fee)
     net = None if found.amount_received is not None else settled.amount_received
     if net is not None and (net > found.amount or (least is not None and net < least)):
-        less = "" if least is None else f" less a fee of {found.fee:,}"
+        less = "" if fee is None else f" less a fee of {fee:,}{whose}"
         sentence = f"amount_received is {net:,} on {settled.where}, and the service has {found.amount:,}{less}"
         yield Finding(Code.SETTLED_DIFFERENTLY, sentence, ledger=net, service=found.amount if least is None else least)

@@ -354,6 +354,14 @@ class Rules:
     def _meanings(self) -> Mapping[str, Status]:
         return {**self.statuses, **WORDS}
 
+    @cached_property
+    def _schedules(self) -> Mapping[str, FeeSchedule]:
+        return {folded(method, "payment_method"): schedule for method, schedule in self.fees.items()} | {**self.fees}
+
+    def schedule(self, method: str | None) -> FeeSchedule | None:
+        """Return the fees of a payment method of the service, in any letter case and spacing. None without any."""
+        return self._schedules.get(method or "") or self._schedules.get(folded(method or "", "payment_method"))
+
     def read_status(self, word: str | None) -> Status | None:
         """Return the meaning of *word* by these rules. None if it is not known."""
         return None if word is None else self._meanings.get(normalise(word))
