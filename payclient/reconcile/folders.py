@@ -103,7 +103,7 @@ class PastRun:
                 continue
             is_now, is_settled = is_listed(reference), side is not None and side["is_settled"]
             state = status["service_meaning"] or status["service"]
-            is_special = row["bucket"] in _UNFINISHED or "was_paid" in row or Code.DUPLICATE_REFERENCE in codes
+            is_special = _is_unfinished(row["bucket"], state) or "was_paid" in row or Code.DUPLICATE_REFERENCE in codes
             if is_missed or Code.LEFT_THE_LEDGER in codes:
                 yield reference, _LEFT, text
             elif is_special or (is_now and is_settled):
@@ -126,7 +126,7 @@ class PastRun:
         known = (row for row in judged if row.bucket is not Bucket.UNRESOLVED)
         is_paid = "" in alone or any(row.was_paid for row in judged)
         is_paid = is_paid or any(row.service_status is Status.PAID for row in known)
-        is_carried = has_left or (not is_listed and any(row.bucket in _UNFINISHED for row in judged))
+        is_carried = has_left or (not is_listed and any(_is_unfinished(row.bucket, row.state) for row in judged))
         sides = [row.other_side for row in judged if row.other_side is not None]
         settled = next((side.settled for side in sides if side.settled), None)
         if settled is None and memory:
@@ -190,6 +190,11 @@ def check_same_merchant(
 
 def _codes(row: Mapping[str, Any]) -> set[str]:
     return {finding["code"] for finding in row["findings"]}
+
+
+def _is_unfinished(bucket: str, state: str) -> bool:
+    """Return whether a row is asked about again if it leaves the ledger. A rejected one is if the service knows it."""
+    return bucket in _UNFINISHED or (bucket == Bucket.REJECTED and bool(state))
 
 
 def _listed(row: Mapping[str, Any]) -> nights.ListedRow:

@@ -45,6 +45,19 @@ def counts(done):
 NONE, ONE = FindingTotal(), FindingTotal(1, 9)
 
 
+async def test_rejected_row(night):
+    """A rejected row that the service knows is asked about until the ledger has it right; deleting it hides nothing."""
+    answers = {**ANSWERS, "C": paid("C", payment_code="007")}
+    wrong, right = (entry("C", payment_code=code, line=9) for code in ("7", "007"))
+    first = await night([*ledger_of("AB"), wrong], answers)
+    second = await night(ledger_of("AB"), answers, previous=first)
+    third = await night(ledger_of("AB"), answers, previous=second)
+    for done, run in ((second, "night-1"), (third, "night-1")):
+        assert (done["C"].bucket, done["C"].carried_from) == (Bucket.REJECTED, run)
+    fourth = await night([*ledger_of("AB"), right], answers, previous=third)
+    assert (fourth["C"].bucket, fourth["C"].carried_from) == (Bucket.MATCHED, "")
+
+
 async def test_until_it_is_back(night):
     """It is a break in every file, with its amount and its age, until the ledger lists it again; then it may reopen."""
     first = await night(ledger_of("ABC"), ANSWERS)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 from weakref import finalize
 
-from attrs import astuple, define, evolve, field
+from attrs import define, evolve, field
 
 from payclient.reconcile._fields import COMPARED, COMPARED_FIELDS
 from payclient.reconcile._judgement import causes, records
@@ -31,11 +31,13 @@ from payclient.reconcile.ledger import ABSENT, Entry
 
 Value: TypeAlias = str | int | None
 
-_TABLES = {
-    "postings": "reference, part, code, severity, age, amount TEXT",
-    "causes": "cause, reference, line, at_stake TEXT",
-}
-"""The columns. Amounts are text, because they may have more than 64 bits."""
+# Amounts are text, because they may have more than 64 bits.
+_TABLES = (
+    "postings (reference, part, code, severity, age, amount TEXT)",
+    "causes (cause, reference, line, at_stake TEXT)",
+)
+_POST = "INSERT INTO postings VALUES (?, ?, ?, ?, ?, ?)"
+_SHARE = "INSERT INTO causes VALUES (?, ?, ?, ?)"
 
 _OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
@@ -144,25 +146,22 @@ class Tally:
     _codes: defaultdict[Code, result.Total] = field(init=False, factory=lambda: defaultdict(result.Total))
     _steps: dict[Step, Difference[Step]] = field(init=False)
     _moves: dict[causes.SettlementStep, Difference[causes.SettlementStep]] = field(init=False)
-    _ours: defaultdict[Status | None, RowTotal] = field(init=False, factory=lambda: defaultdict(RowTotal))
-    _theirs: defaultdict[Status | None, RowTotal] = field(init=False, factory=lambda: defaultdict(RowTotal))
+    _states: defaultdict[Status | None, Counter[str]] = field(init=False, factory=lambda: defaultdict(Counter[str]))
     _compared: Counter[str] = field(init=False, factory=Counter)  # has a field if the ledger has it
     _leakage: dict[str, Counter[str]] = field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        tables = (f"{name} ({columns})" for name, columns in _TABLES.items())
         with _disk_faults():
-            self._database = temporary_database(*tables, folder=self._folder)
+            self._database = temporary_database(*_TABLES, folder=self._folder)
         self.close = finalize(self, self._database.close)
         self._steps = {step: Difference(step=step) for step in Step}
         self._moves = {step: Difference(step=step) for step in causes.SettlementStep}
         for acceptance in self._rules.accepted:
             self._acceptances.setdefault(acceptance.reference, {})[acceptance] = AcceptanceState.MET_NO_ROW
 
-    def _insert(self, table: str, rows: Iterable[tuple[Value, ...]]) -> None:
-        marks = ", ".join("?" for _ in _TABLES[table].split(", "))
+    def _insert(self, query: str, rows: Iterable[tuple[Value, ...]]) -> None:
         with _disk_faults():
-            self._database.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608  the name is a constant
+            self._database.executemany(query, rows)
 
     def _select(self, query: str, *values: Value) -> Iterator[Any]:
         with _disk_faults():
@@ -193,7 +192,8 @@ class Tally:
         for step, amount in causes.settlement_moves(row):
             _move(self._moves, step, amount)
         if causes.is_counted(row):
-            self._theirs[row.service_status] += RowTotal(1, total.service_amount)
+            self._states[row.service_status]["service_rows"] += 1
+            self._states[row.service_status]["service_amount"] += total.service_amount
 
     def _add_answers(self, row: Row) -> None:
         self._counts["tolerated"] += row.is_tolerated
@@ -217,7 +217,8 @@ class Tally:
 
     def _add_lines(self, row: Row) -> None:
         """Add a row of the ledger: its lines, their times, and the fields that are compared."""
-        self._ours[row.ledger_status] += RowTotal(1, row.ledger_amount or 0)
+        self._states[row.ledger_status]["ledger_rows"] += 1
+        self._states[row.ledger_status]["ledger_amount"] += row.ledger_amount or 0
         self._without_amount += row.ledger_amount is None
         lines = row.parts or (row.entry,)
         self._counts["lines"] += len(lines)
@@ -244,10 +245,10 @@ class Tally:
     def _add_break(self, row: Row) -> None:
         self._breaks[row.severity] += 1
         shared = (json.dumps(cause) for cause in dict.fromkeys(causes.causes(row)))
-        self._insert("causes", ((cause, row.reference, row.line, str(row.at_stake)) for cause in shared))
+        self._insert(_SHARE, ((cause, row.reference, row.line, str(row.at_stake)) for cause in shared))
         decisive = [finding for finding in row.findings if finding.is_decisive]
         new = (finding for finding in decisive if finding.history is None or finding.history.state is BreakState.NEW)
-        self._insert("postings", (_posting(BreakState.NEW, row.reference, each, each.at_stake) for each in new))
+        self._insert(_POST, (_posting(BreakState.NEW, row.reference, each, each.at_stake) for each in new))
         for key in ((row.reference or "", finding.code.value) for finding in decisive):
             if (decision := self._decisions.get(key)) is not None and decision.is_due:
                 self._still_there[key] = decision
@@ -262,7 +263,7 @@ class Tally:
             found.append(_posting(_OPENING, change.reference, was, was.at_stake))
         if was is not None and history.state is BreakState.CHANGED:
             found.append(_posting(_CHANGED, change.reference, now, now.at_stake - was.at_stake))
-        self._insert("postings", found)
+        self._insert(_POST, found)
 
     def summary(
         self,
@@ -350,8 +351,7 @@ class Tally:
                 yield result.AcceptanceNotice(each, state)
 
     def _tie_out(self) -> causes.TieOut:
-        found = {state: (self._ours[state], self._theirs[state]) for state in (*Status, None)}
-        states = {state: causes.StateTotal(*astuple(ours), *astuple(theirs)) for state, (ours, theirs) in found.items()}
+        states = {state: causes.StateTotal(**self._states[state]) for state in (*Status, None)}
         bridge = causes.TieOut(
             ledger_paid_total=states[Status.PAID].ledger_amount,
             steps=tuple(self._steps.values()),
