@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from payclient.reconcile._judgement.codes import Code, Difference, Severity, Status, read_status
     from payclient.reconcile._judgement.compare import compare
     from payclient.reconcile._judgement.compare import expiry_rule as expiry_rule
+    from payclient.reconcile._judgement.decisions import Decision as Decision
     from payclient.reconcile._judgement.decisions import with_decisions as with_decisions
     from payclient.reconcile._judgement.errors import (
         DecisionError,
