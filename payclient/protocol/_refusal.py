@@ -146,7 +146,8 @@ def _absence(text: str) -> Meaning:
 
 _NUMBER = re.compile(r"\d{1,13}(?:\.\d{1,9})?", re.ASCII)
 _RESET = re.compile(r"(?:^|[;,\s])(?:reset|t)\s*=\s*(\d{1,13}(?:\.\d{1,9})?)(?![\d.])", re.ASCII)
-_RESETS = ("x-ratelimit-reset", "x-rate-limit-reset", "ratelimit-reset")
+_LEFT = re.compile(r"(?:^|[;,\s])(?:remaining|r)\s*=\s*0*[1-9]", re.ASCII)
+_LIMITS = ("x-ratelimit", "x-rate-limit", "ratelimit")
 _EPOCH = 1_000_000_000
 """A number from here on is a Unix time, even in `Retry-After`, where it is a mistake. Below, it is seconds."""
 
@@ -154,11 +155,13 @@ _EPOCH = 1_000_000_000
 def retry_after(headers: Mapping[str, str], *, is_throttled: bool, now: Callable[[], datetime]) -> float | None:
     """Return the seconds to wait before the next request, or None if no header asks for a wait."""
     # `Retry-After` has priority over the reset of the rate-limit headers, which ask for a wait only if the response
-    # *is_throttled*: gateways describe the state of the limit in every response. A time in the past means now.
-    # Unreadable values (negative, `nan`, thousands of digits) are ignored.
+    # *is_throttled*: gateways describe the state of a limit in every response. If it has requests left, the refusal is
+    # of another limit. A time in the past means now. Unreadable values (negative, `nan`, thousands of digits) are ignored.
     # RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers. The `X-RateLimit-*` family in use.
-    values = [headers.get(name, "").strip() for name in ("retry-after", *(_RESETS if is_throttled else ()))]
-    values += _RESET.findall(headers.get("ratelimit", "")) if is_throttled else ()
+    values, structured = [headers.get("retry-after", "").strip()], headers.get("ratelimit", "")
+    left = [*(f"r={headers.get(f'{limit}-remaining', '').strip()}" for limit in _LIMITS), structured]
+    if is_throttled and not any(map(_LEFT.search, left)):
+        values += [headers.get(f"{limit}-reset", "").strip() for limit in _LIMITS] + _RESET.findall(structured)
     if (moment := _date(values[0])) is None:
         if (moment := next(map(float, filter(_NUMBER.fullmatch, values)), None)) is None or moment < _EPOCH:
             return moment

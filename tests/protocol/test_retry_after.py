@@ -77,6 +77,10 @@ def test_rate_limit_headers(subtests):
         "negative": ({"x-ratelimit-reset": "-3"}, None),
         "retry-after-wins": ({"retry-after": "5", "x-ratelimit-reset": "30"}, 5.0),
         "unusable-does-not-win": ({"retry-after": "soon", "x-ratelimit-reset": "30"}, 30.0),
+        "left": ({"x-ratelimit-remaining": "500", "x-ratelimit-reset": "3600"}, None),
+        "left-elsewhere": ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "30", "remaining": "5"}, 30.0),
+        "left-structured": ({"ratelimit": '"hour";r=500;t=3600'}, None),
+        "unreadable-left": ({"x-ratelimit-remaining": "many", "x-ratelimit-reset": "30"}, 30.0),
         "nothing": ({}, None),
     }
     for case, (headers, seconds) in cases.items():
