@@ -156,7 +156,7 @@ def retry_after(headers: Mapping[str, str], *, is_throttled: bool, now: Callable
     """Return the seconds to wait before the next request, or None if no header asks for a wait."""
     # `Retry-After` has priority over the reset of the rate-limit headers, which ask for a wait only if the response
     # *is_throttled*: gateways describe the state of a limit in every response. If it has requests left, the refusal is
-    # of another limit. A time in the past means now. Unreadable values (negative, `nan`, thousands of digits) are ignored.
+    # of another limit. A time in the past means now. Unreadable values (negative, thousands of digits) are ignored.
     # RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers. The `X-RateLimit-*` family in use.
     values, structured = [headers.get("retry-after", "").strip()], headers.get("ratelimit", "")
     left = [*(f"r={headers.get(f'{limit}-remaining', '').strip()}" for limit in _LIMITS), structured]
