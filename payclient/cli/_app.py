@@ -143,8 +143,7 @@ def run(arguments: Sequence[str], streams: Streams) -> int:
         except (CycloptsError, PayClientError, OSError, ModuleNotFoundError) as error:
             return _refused(streams, error, bound)
     except Exception:  # noqa: BLE001  the last boundary: Python's own status for it, 1, means something else here
-        for line in traceback.format_exc().splitlines():
-            streams.tell(line)
+        streams.tell(*traceback.format_exc().splitlines())
         streams.warn("this is a bug of payclient: please report the lines above")
         return Exit.BUG
     return status
@@ -154,11 +153,10 @@ def _refused(streams: Streams, error: Exception, bound: Mapping[str, Any]) -> Ex
     status, message = _about(error, streams.call)
     streams.warn(message)
     if status in (Exit.USAGE, Exit.REFUSED, Exit.AGAIN) and not isinstance(error, ModuleNotFoundError):
-        from payclient.cli._next import after_error, lines_of  # noqa: PLC0415  it imports reconciliation
+        from payclient.cli._next import after_error  # noqa: PLC0415  it imports reconciliation
 
         with suppress(OSError, PayClientError):  # no command is known for an unreadable path, or a wrong variable
-            for line in lines_of(after_error(error, status, streams.call, bound), streams.call):
-                streams.tell(line)
+            streams.tell(steps=after_error(error, status, streams.call, bound))
     return status
 
 
@@ -194,7 +192,7 @@ def _is_secret(flag: str, value: str | None) -> bool:
 
 def _words(error: PayClientError, call: Call) -> str:
     """Return the text of an error: an option in it as it was given, and no remedies that become commands."""
-    if isinstance(error, ConfigurationError) and (place := call.place_of(error.option)):
+    if isinstance(error, ConfigurationError) and error.problem and (place := call.place_of(error.option)):
         return f"{place} {error.problem}"
     from payclient.reconcile.ledger import LedgerError  # noqa: PLC0415  only a refusal need load it
 

@@ -9,7 +9,7 @@ from cyclopts import Group, Parameter
 
 from payclient import AsyncClient, Environment
 from payclient._shared.options import MAX_CONCURRENCY, OPTIONS, TIMEOUT
-from payclient.cli._process import RARE, RefusalError, Seconds, Streams, Texts, refuse
+from payclient.cli._process import RARE, RefusalError, Seconds, Streams, Texts, shown
 from payclient.client import ClientOptions, decode_key, read_key_file
 from payclient.transports import NetworkOptions, Transport, TransportName
 
@@ -66,9 +66,7 @@ class ConnectionOptions:
         transport: Transport | None = None,
     ) -> AsyncClient:
         """Return a client for the service. The caller closes it, and the *transport*, built for `network`."""
-        if self.base_url is None and not os.environ.get("PAYCLIENT_BASE_URL"):
-            first = "set PAYCLIENT_BASE_URL"
-            refuse("no service address: pass --base-url https://… or set PAYCLIENT_BASE_URL", first=first)
+        self.check()
         default: TransportName | None = None if os.environ.get("PAYCLIENT_TRANSPORT") else "fast"
         given = {
             **self._given("client", "view"),
@@ -80,6 +78,20 @@ class ConnectionOptions:
         }
         return AsyncClient(**cast("ClientOptions", given))
 
+    def check(self, *files: Path | None) -> None:
+        """Refuse to ask without an address and a key. The message also names those of the *files* that are missing."""
+        unset = dict[str, str]()
+        if self.base_url is None and not os.environ.get("PAYCLIENT_BASE_URL"):
+            unset["PAYCLIENT_BASE_URL"] = "no service address: pass --base-url https://… or set PAYCLIENT_BASE_URL"
+        if self.api_key_file is None and not os.environ.get("PAYCLIENT_API_KEY", "").strip():
+            unset["PAYCLIENT_API_KEY"] = "no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH"
+        if unset:
+            missing = (
+                f"{shown(file)} does not exist" for file in files if file and f"{file}" != "-" and not file.exists()
+            )
+            message = ", and ".join((*unset.values(), *missing))
+            raise RefusalError(message, option="api_key", first=f"set {' and '.join(unset)}")
+
     def network(self) -> NetworkOptions:
         return cast("NetworkOptions", self._given("network"))
 
@@ -90,14 +102,12 @@ class ConnectionOptions:
     def _api_key(self, streams: Streams) -> str | None:
         """Return the key from the file or standard input. None when the client takes it from the environment."""
         if self.api_key_file is None:
-            if not os.environ.get("PAYCLIENT_API_KEY", "").strip():
-                refuse("no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH", first="set PAYCLIENT_API_KEY")
             return None
         try:
             content = decode_key(streams.stdin) if self.takes_key_from_stdin else read_key_file(self.api_key_file)
         except OSError as error:
             message = f"--api-key-file: the file cannot be read: {error.strerror}"  # its name may be the key itself
-            raise RefusalError(message, is_last=True) from error
+            raise RefusalError(message, option="api_key", is_last=True) from error
         if not content.strip():
-            refuse("--api-key-file: the key is empty")
+            raise RefusalError("--api-key-file: the key is empty", option="api_key")
         return content

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from payclient._shared.escape import escape_unprintable, plural
 from payclient._shared.remedy import Way, toml
-from payclient.cli._next import lines_of, reconciling, status_ways
+from payclient.cli._next import reconciling, status_ways
 from payclient.cli._options import DialectOptions, LedgerOptions, chosen_columns
 from payclient.cli._process import Call, Exit, OwnStreams, RefusalError, Streams, aligned, new_path, refuse, shown
 from payclient.reconcile import Journal, Rules, RulesError, Status, parse_rules, read_rules
@@ -60,7 +60,7 @@ def ledger(
         declared = declared.save(save_rules, streams)
         call = Call("ledger", (str(ledger),), (("--rules", str(save_rules)),))
     overview = declared.overview(streams)
-    streams.show([*overview_lines(overview), *lines_of(declared.steps(overview, call), call)])
+    evolve(streams, call=call).show(overview_lines(overview), declared.steps(overview, call))
     return Exit.DIFFERENT if overview.rejected or not (overview.rows or source.allow_empty) else Exit.DONE
 
 

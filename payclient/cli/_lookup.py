@@ -25,7 +25,7 @@ from payclient import AsyncClient, Transaction, errors
 from payclient._shared.escape import escape_unprintable, plural
 from payclient._shared.options import DEADLINE
 from payclient.cli._connection import ConnectionOptions
-from payclient.cli._process import Deadline, Exit, JsonFlag, OwnStreams, Streams, aligned, refuse, status_of
+from payclient.cli._process import Call, Deadline, Exit, JsonFlag, OwnStreams, Streams, aligned, refuse, status_of
 from payclient.client import resolve_base_url, resolve_environment
 from payclient.protocol import Environment, Found, Outcome, check_reference, endpoint, masked
 from payclient.transports import Network, Request, Response, resolve_network
@@ -38,15 +38,15 @@ $ payclient get T0000000001DEMO T0000000002DEMO --environment sandbox
 $ payclient get --json - < references.txt | jq .status
 $ payclient get --api-key-file /run/secrets/pay T0000000001DEMO
 
-Exit status: 0 all found. 1 some not found or declined. 2 usage. 3 the service refuses the key or this computer.
-75 some lookups failed: try again. 130 interrupted.
+Exit status: 0 all found. 1 some not found or declined. 2 usage. 3 the key or the address is missing or wrong, or this
+computer is refused. 75 some lookups failed: try again. 130 interrupted.
 """,
     "doctor": """
 $ payclient doctor
 $ payclient doctor T0000000001DEMO --json
 
-Exit status: 0 everything works. 2 the configuration is wrong. 3 the key, this address or this computer is refused.
-75 the service could not be asked, try again. 130 interrupted.
+Exit status: 0 everything works. 2 an option is wrong. 3 the key or the address is missing or wrong, or this computer
+is refused. 75 the service could not be asked, try again. 130 interrupted.
 """,
 }
 
@@ -229,12 +229,11 @@ async def get(
             shown.write_table()
     status = most_urgent(shown.seen)
     if shown.is_any_asked and Exit.DONE not in shown.seen:
-        from payclient.cli._next import diagnosis, lines_of  # noqa: PLC0415  it imports reconciliation
+        from payclient.cli._next import diagnosis  # noqa: PLC0415  it imports reconciliation
 
         if status is Exit.DIFFERENT:
             streams.warn("no transaction was found: is it the key of this service and environment?")
-        for line in lines_of([diagnosis(streams.call)], streams.call):
-            streams.tell(line)
+        streams.tell(steps=[diagnosis(streams.call)])
     return status
 
 
@@ -263,20 +262,24 @@ async def doctor(
         with suppress(PackageNotFoundError):  # the extra is not installed
             found.append(f"{name} {version(name)}")
     checks = [Check("versions", ", ".join(found))]
-    status = Exit.USAGE
-    if (network := _configuration(connection, checks)) is not None:
-        async with aclosing(_Watched(ssl_context=network.ssl_context, proxy=network.proxy)) as transport:
-            try:
-                client = connection.client(streams, deadline=deadline, transport=transport)
-            except errors.ConfigurationError as error:
-                checks.append(Check("API key", str(error), is_wrong=True))
-            else:
-                checks.append(Check("API key", f"fingerprint {client.key_fingerprint}, from {connection.key_source}"))
-                checks.append(Check("request", f"POST {client.url}"))
-                async with client:
-                    status = await _look_up(client, transport, reference, checks)
+    try:
+        network = _configuration(connection, streams.call, checks)
+        async with (
+            aclosing(_Watched(ssl_context=network.ssl_context, proxy=network.proxy)) as transport,
+            connection.client(streams, deadline=deadline, transport=transport) as client,
+        ):
+            checks.append(Check("API key", f"fingerprint {client.key_fingerprint}, from {connection.key_source}"))
+            checks.append(Check("request", f"POST {client.url}"))
+            status = await _look_up(client, transport, reference, checks)
+    except errors.ConfigurationError as error:
+        status = status_of(error)
+        topic, advice = _TOPICS.get(error.option, ("options", ""))
+        checks.append(Check(topic, str(error), advice, is_wrong=True))
     streams.show([json.dumps(in_json(checks))] if as_json else table(checks))
     return status
+
+
+_TOPICS = {"base_url": ("address", "pass --base-url, or set PAYCLIENT_BASE_URL"), "api_key": ("API key", "")}
 
 
 class _Watched(FastTransport):
@@ -318,20 +321,13 @@ def table(checks: Iterable[Check]) -> list[str]:
     return aligned([tuple(map(escape_unprintable, line)) for line in lines])
 
 
-def _configuration(connection: ConnectionOptions, checks: list[Check]) -> Network | None:
-    """Check the options and their sources. Return the network settings, if all are right."""
-    topic, advice = "address", "pass --base-url, or set PAYCLIENT_BASE_URL"
-    source = "from PAYCLIENT_ENVIRONMENT" if os.environ.get("PAYCLIENT_ENVIRONMENT") else "by default"
-    source = source if connection.environment is None else "from --environment"
-    try:
-        url = resolve_base_url(connection.base_url)
-        checks.append(Check(topic, f"{url}, from {'--base-url' if connection.base_url else 'PAYCLIENT_BASE_URL'}"))
-        topic, advice = "options", ""
-        checks.append(Check("environment", f"{resolve_environment(connection.environment).value}, {source}"))
-        network = resolve_network({**connection.network()}, url)
-    except errors.ConfigurationError as error:
-        checks.append(Check(topic, str(error), advice, is_wrong=True))
-        return None
+def _configuration(connection: ConnectionOptions, call: Call, checks: list[Check]) -> Network:
+    """Check the options and their sources. Return the network settings."""
+    url, place = resolve_base_url(connection.base_url), call.place_of("environment")
+    checks.append(Check("address", f"{url}, from {call.place_of('base_url')}"))
+    source = f"from {place}" if place else "by default"
+    checks.append(Check("environment", f"{resolve_environment(connection.environment).value}, {source}"))
+    network = resolve_network({**connection.network()}, url)
     checks += [_proxy(network), _authorities(connection, url)]
     if connection.client_cert is not None:
         checks.append(Check("client certificate", f"{connection.client_cert}, from --client-cert"))

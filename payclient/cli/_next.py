@@ -12,7 +12,6 @@ from typing import Any
 import attrs
 
 from payclient import reconcile
-from payclient._shared.escape import escape_unprintable
 from payclient._shared.options import OPTIONS
 from payclient._shared.remedy import Way
 from payclient.cli._options import LEDGER_ONLY, JudgingOptions, LedgerOptions, MissingRunError, StatementOptions
@@ -38,18 +37,6 @@ _ONE_SHEET = "make sure that the other sheets give nothing of it back"
 _ONE_MERCHANT = "make sure that both keys are of one merchant"
 _ROOM = "make sure that the disk works and has room"
 _ALL_PAID = "make sure that every row of the ledger is paid"
-
-
-def lines_of(steps: Iterable[Call], typed: Call) -> list[str]:
-    """Return the lines that show *steps*, without the command just *typed*, or one that no shell takes safely."""
-    texts: list[str] = []
-    for step in steps:
-        command = step.text() if step.name and (step.first or not step.is_same(typed)) else None
-        if command or not step.name:
-            texts.append(", then: ".join(filter(None, (step.first, command))))
-    return [
-        f"{'Or' if place else 'Next'}: {escape_unprintable(each)}" for place, each in enumerate(dict.fromkeys(texts))
-    ]
 
 
 def reading(call: Call) -> Call:
@@ -91,6 +78,9 @@ def after_error(error: Exception, status: Exit, call: Call, bound: Mapping[str, 
     """Return what follows a refusal of *call*, whose arguments are *bound*, or nothing if they were not understood."""
     if isinstance(error, RefusalError) and (error.is_last or error.first or error.ways):
         return [] if error.is_last else [call.using(error.ways).after(error.first)]
+    if isinstance(error, ConfigurationError) and error.option in OPTIONS:
+        place = call.place_of(error.option)
+        return [call.after(f"set {place}") if place and place[0] != "-" else _help(call)]
     if not bound:
         is_of_ledger = call.name == "reconcile" and call.words and call.only(LEDGER_ONLY).options
         return [_saving(call) if is_of_ledger else _help(call)]
@@ -119,10 +109,7 @@ def _after_folder(error: Exception, status: Exit, call: Call, bound: Mapping[str
         return []  # the sentence has the place, in the workbook or in the decisions before
     if isinstance(error, OSError) and status is Exit.AGAIN:
         return [call.after(_ROOM)]
-    if not isinstance(error, ConfigurationError) or status is not Exit.USAGE:
-        return []
-    place = call.place_of(error.option)
-    return [call.after(f"set {place}") if place and place[0] != "-" else _help(call)]
+    return [_help(call)] if isinstance(error, ConfigurationError) and status is Exit.USAGE else []
 
 
 def _help(call: Call) -> Call:

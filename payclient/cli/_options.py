@@ -13,7 +13,19 @@ from cyclopts import Group, Parameter, Token
 
 from payclient._shared.escape import quote
 from payclient._shared.remedy import Way
-from payclient.cli._process import RARE, Flag, JsonFlag, MaxAge, RefusalError, Seconds, Streams, Texts, new_path, refuse
+from payclient.cli._process import (
+    RARE,
+    Call,
+    Flag,
+    JsonFlag,
+    MaxAge,
+    RefusalError,
+    Seconds,
+    Streams,
+    Texts,
+    new_path,
+    refuse,
+)
 from payclient.reconcile import STRICT, Assumed, Kinds, Rules, Severity, Summary, read_rules, with_decisions
 from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.ledger import KINDS, Dialect, Ledger, LedgerError, LedgerFile, LedgerFormat, open_ledger
@@ -301,11 +313,13 @@ class OutputOptions:
     as_json: JsonFlag = False
     quiet: Flag = False
 
-    def finish(self, summary: Summary, lines: Iterable[str], folder: Path, streams: Streams) -> int:
+    def finish(
+        self, summary: Summary, lines: Iterable[str], steps: Iterable[Call], folder: Path, streams: Streams
+    ) -> int:
         if self.as_json:
             streams.write((folder / "summary.json").read_text(encoding="utf-8").rstrip("\n"))
         elif not self.quiet:
-            streams.show(lines)
+            streams.show(lines, steps)
         if self.fail_on_new is None:
             return summary.exit_status(self.fail_on)
         if summary.since is None:

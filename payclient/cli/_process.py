@@ -25,16 +25,10 @@ from payclient._shared.options import OPTIONS
 from payclient._shared.remedy import Option, Side, Way, quote_word
 from payclient.errors import ConfigurationError
 
-_SEVERAL = (
-    "--allow-reference",
-    "--date-format",
-    "--ignore-column",
-    "--not-found-message",
-    "--null",
-    "--skip-rows-like",
-)
+_SEVERAL = re.compile("--(allow-reference|date-format|ignore-column|not-found-message|null|skip-rows-like)")
 _OF_FIELD = ("--column", "--debit-column", "--statement-column")
 _CREDENTIALS = re.compile(r"//[^/?#\s]*@")
+_LIKE_ADVICE = re.compile(r"\A( *)([NO])((?:ext|r): )")
 
 
 def has_credentials(word: str) -> bool:
@@ -134,7 +128,7 @@ class Call:
 
 def _subject(option: Option) -> Option:
     flag, value = option
-    if flag in _SEVERAL:
+    if _SEVERAL.fullmatch(flag):
         return option
     return (flag, (value or "").partition("=")[0]) if flag in _OF_FIELD else (flag, None)
 
@@ -146,6 +140,8 @@ if TYPE_CHECKING:
 @frozen(kw_only=True)
 class Streams:
     """Standard streams: data on `stdout`, everything for people on `stderr`. `call` is the command as it was typed."""
+
+    # A line that a stranger wrote must not look like our advice, so `_advice` alone makes lines that begin like it.
 
     stdin: BinaryIO
     stdout: TextIO
@@ -159,17 +155,28 @@ class Streams:
         self.stdout.write(f"{line}\n")
         self.stdout.flush()
 
-    def show(self, lines: Iterable[str]) -> None:
-        for line in lines:
+    def show(self, lines: Iterable[str], steps: Iterable[Call] = ()) -> None:
+        """Write *lines* as data, and the commands that follow."""
+        for line in chain(map(_no_advice, lines), self._advice(steps)):
             self.write(escape_unprintable(line))
 
-    def tell(self, text: str) -> None:
-        """Write a line for people. If it cannot be written, the exit status must still be the command's own."""
+    def tell(self, *texts: str, steps: Iterable[Call] = ()) -> None:
+        """Write lines for people. If they cannot be written, the exit status must still be the command's own."""
         try:
-            self.stderr.write(f"{escape_unprintable(text)}\n")
-            self.stderr.flush()
+            for text in chain(map(_no_advice, texts), self._advice(steps)):
+                self.stderr.write(f"{escape_unprintable(text)}\n")
+                self.stderr.flush()
         except OSError:  # a full disk, or a reader that has gone
             abandon(self.stderr)
+
+    def _advice(self, steps: Iterable[Call]) -> list[str]:
+        """Return *steps* in lines, without the command just typed, or one that no shell takes safely."""
+        texts: list[str] = []
+        for step in steps:
+            command = step.text() if step.name and (step.first or not step.is_same(self.call)) else None
+            if command or not step.name:
+                texts.append(", then: ".join(filter(None, (step.first, command))))
+        return [f"{'Or' if place else 'Next'}: {text}" for place, text in enumerate(dict.fromkeys(texts))]
 
     def warn(self, text: str) -> None:
         self.tell(f"payclient: {text}")
@@ -184,6 +191,10 @@ class Streams:
                 raise BrokenPipeError
 
         return OurConsole(file=self.stdout, highlight=False, markup=False, emoji=False)
+
+
+def _no_advice(line: str) -> str:
+    return _LIKE_ADVICE.sub(lambda match: f"{match[1]}<U+{ord(match[2]):04X}>{match[3]}", line)
 
 
 def process_streams() -> Streams:
@@ -318,7 +329,8 @@ class Exit(IntEnum):
         DONE: All is as it should be.
         DIFFERENT: The service answered, and something is not as it should be.
         USAGE: The command cannot be run like this. No lookup was sent.
-        REFUSED: The service refuses this caller, or is not at this address: the same for every reference.
+        REFUSED: The key or the address is missing or wrong, or the service refuses this caller. It is the same for
+            every reference, and the operator has to act.
         BUG: A fault of payclient itself.
         AGAIN: Something could not be asked. The same command may well succeed later.
         INTERRUPTED: By the user.
@@ -341,6 +353,8 @@ class Exit(IntEnum):
 def status_of(error: errors.PayClientError) -> Exit:
     if isinstance(error, errors.ClientClosedError):
         return Exit.BUG
+    if isinstance(error, errors.ConfigurationError) and error.option in OPTIONS and OPTIONS[error.option].variable:
+        return Exit.REFUSED
     if isinstance(error, errors.TransactionNotFoundError | errors.RejectedError | errors.InvalidReferenceError):
         return Exit.DIFFERENT
     is_fatal = errors.classify(error).is_fatal and not isinstance(error, errors.ConfigurationError)

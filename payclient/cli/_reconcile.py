@@ -23,7 +23,7 @@ from payclient import reconcile as library
 from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Way
 from payclient.cli._connection import ConnectionOptions
-from payclient.cli._next import after_verdict, lines_of
+from payclient.cli._next import after_verdict
 from payclient.cli._options import (
     EarlierRunOptions,
     JudgingOptions,
@@ -49,8 +49,9 @@ $ payclient reconcile ledger.csv --out report
 $ payclient reconcile ledger.csv --out runs/22 --previous runs/21 --fail-on-new medium
 
 Exit status: 0 {EXIT_STATUSES[0]}. 1 {EXIT_STATUSES[1]}.
-2 usage, or an unreadable ledger. 3 {EXIT_STATUSES[3]}, or the service refuses the key or this computer.
-75 {EXIT_STATUSES[75]}. 130 interrupted and saved.
+2 usage, or an unreadable ledger. 3 {EXIT_STATUSES[3]}. 3 too if the
+key or the address is missing or wrong, or this computer is refused. 75 {EXIT_STATUSES[75]}.
+130 interrupted and saved.
 """
 
 
@@ -87,6 +88,7 @@ async def reconcile(
         streams: Streams of the process.
     """
     check_out(out, earlier.previous, "the previous run, ")
+    connection.check(ledger, other.statement)
     if str(ledger) == "-" and connection.takes_key_from_stdin:
         refuse("standard input is either the ledger or the key")
     if canary is not None:
@@ -157,9 +159,9 @@ async def _run(job: Reconciliation) -> int:
         "",
         f"Report: {job.out / 'report.html'}, and next to it report.xlsx, breaks.csv, rows.jsonl, summary.json",
         *([done.advice] if done.summary.conditions[0] in _ADVISED else []),
-        *lines_of(after_verdict(done.summary, done.worst.references, streams.call, job.out), streams.call),
     ]
-    return job.output.finish(done.summary, lines, job.out, streams)
+    steps = after_verdict(done.summary, done.worst.references, streams.call, job.out)
+    return job.output.finish(done.summary, lines, steps, job.out, streams)
 
 
 def _columns(ledger: Ledger) -> str:

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from payclient import reconcile
 from payclient._shared.escape import escape_unprintable, plural
 from payclient._shared.remedy import Way
-from payclient.cli._next import about_folder, explaining, lines_of, rejudging
+from payclient.cli._next import about_folder, explaining, rejudging
 from payclient.cli._options import SEVERITY, JudgingOptions, OutputOptions, Span, check_out, check_run, settling_within
 from payclient.cli._process import Call, Exit, Flag, JsonFlag, OwnStreams, Streams, aligned, new_path, refuse
 from payclient.protocol import ATTRIBUTES, masked
@@ -97,7 +97,7 @@ def show(folder: Path, /, *, streams: OwnStreams) -> int:
     worst = nlargest(_MAX_BREAKS, breaks, key=attrgetter("rank"))
     steps = explaining(folder, [row.reference for row in worst if row.reference])
     head = f"{summary['verdict'].upper()}: {summary['sentence']}"
-    streams.show([head, "", *_about(summary), *_worst(summary, worst), *lines_of(steps, streams.call)])
+    streams.show([head, "", *_about(summary), *_worst(summary, worst)], steps)
     return Exit.DONE
 
 
@@ -174,7 +174,7 @@ def explain(folder: Path, reference: str, /, *, streams: OwnStreams) -> int:
         alike = [] if cases else sorted(each for each in spelt if any(journal.cases(each, rules=rules)))
     if not cases:
         steps = [about_folder("explain", folder, each) for each in alike] or [about_folder("show", folder)]
-        streams.show([f"the reference {reference} is not in the ledger", *lines_of(steps, streams.call)])
+        streams.show([f"the reference {reference} is not in the ledger"], steps)
         return Exit.DIFFERENT
     return Exit.DONE
 
@@ -252,7 +252,7 @@ def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -
         steps = [about_folder("report", folder)] if files - {integrity.SIGNATURES} and not is_lost else []
         if is_edited and not allow_edits:
             steps.append(about_folder("verify", folder).having(("--allow-edits", None)))
-        streams.show([*lines, *lines_of(steps, streams.call)])
+        streams.show(lines, steps)
         return Exit.DIFFERENT
     which = " but ".join(["every file", *{integrity.WORK_LIST} & files])
     streams.show([f"{which} in {folder} matches {folder / integrity.MANIFEST}"])
@@ -294,21 +294,23 @@ def sign(
         return Exit.DIFFERENT
     ((role, by),) = names.items()
     streams.show([str(integrity.sign(folder, role, by, reconcile.utc_now()))])
-    streams.show(_not_signed(folder, by, streams) if is_edited else ())
+    if is_edited:
+        _show_not_signed(folder, by, streams)
     return Exit.DONE
 
 
-def _not_signed(folder: Path, by: str, streams: Streams) -> Iterator[str]:
-    """Yield what stands in an edited work list, and was not imported."""
+def _show_not_signed(folder: Path, by: str, streams: Streams) -> None:
+    """Show what stands in an edited work list, and was not imported."""
     try:
         filled_in = _decided(folder / integrity.WORK_LIST, folder, by)
         new = integrity.new_decisions(integrity.read_log(folder), filled_in)
     except reconcile.DecisionError as error:
-        yield f"not signed: {integrity.WORK_LIST}: {error}"
+        streams.show([f"not signed: {integrity.WORK_LIST}: {error}"])
         return
     if number := len({decision.evidence for decision in new}):
-        yield f"not signed: {plural(number, 'decision')} in {integrity.WORK_LIST}, which must be imported first"
-        yield from lines_of([about_folder("decisions", folder).having(("--by", by))], streams.call)
+        steps = [about_folder("decisions", folder).having(("--by", by))]
+        problem = f"{plural(number, 'decision')} in {integrity.WORK_LIST}, which must be imported first"
+        streams.show([f"not signed: {problem}"], steps)
 
 
 def diff(
@@ -344,7 +346,7 @@ def diff(
         elif not quiet:
             news = [each for state in BreakState if state.is_news for each in found.changes(state, limit=1)]
             steps = explaining(later, [each["reference"] for each in news])
-            streams.show([*_compared(found), *lines_of(steps, streams.call)])
+            streams.show(_compared(found), steps)
         return found.exit_status(fail_on)
 
 
@@ -406,7 +408,7 @@ def decisions(
     added = {each.evidence for each in integrity.add_decisions(folder, found)} if found else set[str]()
     known = len({each.evidence for each in found} - added)
     taken = f"{plural(len(added), 'decision')} taken into {folder / integrity.DECISIONS}; {known:,} known before"
-    streams.show([taken, *lines_of([rejudging(Call(), folder)], streams.call)])
+    streams.show([taken], [rejudging(Call(), folder)])
     return Exit.DONE
 
 
@@ -443,8 +445,8 @@ def _written(
     done = folders.write_again(folder)
     verdict, *rest = verdict_lines(done)
     steps = explaining(folder, done.worst.references) if before is None else [about_folder("diff", before, str(folder))]
-    lines = [verdict, *remarks, *rest, "", f"Report: {folder / 'report.html'}", *lines_of(steps, streams.call)]
-    return output.finish(done.summary, lines, folder, streams)
+    lines = [verdict, *remarks, *rest, "", f"Report: {folder / 'report.html'}"]
+    return output.finish(done.summary, lines, steps, folder, streams)
 
 
 def rejudge(

@@ -32,15 +32,16 @@ class Result:
     @property
     def lines(self):
         """What follows, on either stream, without the words *Next* and *payclient*."""
-        found = (line.partition(": ") for line in (self.out + self.err).splitlines())
+        found = (line.lstrip().partition(": ") for line in (self.out + self.err).splitlines())
         return [line.replace("payclient ", "", 1) for start, _, line in found if start in ("Next", "Or")]
 
     @property
     def steps(self):
         """The commands that follow, each in its words, with whether something is to be done before it."""
-        found = (line.partition(": ")[2] for line in (self.out + self.err).splitlines() if line[:4] in ("Next", "Or: "))
-        parts = [line.rpartition("payclient ") for line in found]
-        return [(bool(note), shlex.split(words)) for note, name, words in parts if name]
+        found = (line.lstrip() for line in (self.out + self.err).splitlines())
+        parts = [shlex.split(line.partition(": ")[2])[::-1] for line in found if line[:4] in ("Next", "Or: ")]
+        ends = [(words, words.index("payclient")) for words in parts if "payclient" in words]
+        return [(bool(words[end + 1 :]), words[:end][::-1]) for words, end in ends]
 
     @property
     def following(self):

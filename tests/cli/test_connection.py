@@ -32,15 +32,30 @@ def test_environment_option(configured, service):
     assert [request.path for request in service.requests] == ["/api/transaction/detail"]
 
 
-def test_missing(command, base_url, monkeypatch):
-    """Without a key, or an address, the message says how to provide one."""
+def test_missing(command, base_url, monkeypatch, tmp_path):
+    """Whatever is not set up is named at once, with a missing ledger; it is for the operator, as status 3 says."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "key").write_text(KEY)
     monkeypatch.setenv("PAYCLIENT_API_KEY", " ")
-    for arguments, message in {
-        ("--base-url", base_url): "no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH",
-        (): "no service address: pass --base-url https://… or set PAYCLIENT_BASE_URL",
-    }.items():
-        result = command("get", "T1", *arguments)
-        assert (result.status, result.said) == (2, f"payclient: {message}\n")
+    no_address = "no service address: pass --base-url https://… or set PAYCLIENT_BASE_URL"
+    no_key = "no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH"
+    run = "reconcile none.csv --out new --statement s.csv"
+    for call, message, variables in [
+        (f"get T1 --base-url {base_url}", no_key, "PAYCLIENT_API_KEY"),
+        ("get T1 --api-key-file key", no_address, "PAYCLIENT_BASE_URL"),
+        ("get T1", f"{no_address}, and {no_key}", "PAYCLIENT_BASE_URL and PAYCLIENT_API_KEY"),
+        (
+            run,
+            f"{no_address}, and {no_key}, and none.csv does not exist, and s.csv does not exist",
+            "PAYCLIENT_BASE_URL and PAYCLIENT_API_KEY",
+        ),
+    ]:
+        result = command(*call.split())
+        assert (result.status, result.said, result.lines) == (
+            3,
+            f"payclient: {message}\n",
+            [f"set {variables}, then: {call}"],
+        )
 
 
 def test_unusable_key(configured):
@@ -53,7 +68,7 @@ def test_unusable_key(configured):
         (b"secret-of-mine\nsecond", unseen.format(14)),
     ):
         result = configured("get", "T1", "--api-key-file", "-", stdin=content)
-        assert (result.status, result.said) == (2, f"payclient: {message}\n")
+        assert (result.status, result.said) == (3, f"payclient: {message}\n")
     # Standard input cannot hold the key and the references.
     assert configured("get", "-", "--api-key-file", "-", stdin=KEY.encode()).status == 2
 
@@ -80,7 +95,7 @@ def test_variables(configured, monkeypatch):
         with monkeypatch.context() as patched:
             patched.setenv(variable, value)
             result = configured("get", "T1")
-            assert (result.status, result.err.removeprefix("payclient: ")[: len(told)]) == (2, told)
+            assert (result.status, result.err.removeprefix("payclient: ")[: len(told)]) == (3, told)
             assert result.lines == [f"set {variable}, then: get T1"]
     told = "payclient: --base-url must begin with https://"
     assert configured("get", "T1", "--base-url", "pay.example").err.startswith(told)
@@ -101,7 +116,8 @@ def test_network(configured, subtests):
     ]:
         with subtests.test(option=option, value=value):
             result = configured("get", "T1", option, value)
-            assert (result.status, result.err.removeprefix("payclient: ")[: len(message)]) == (2, message)
+            status = 3 if option == "--api-key-file" or message.startswith("--proxy must") or "plain" in message else 2
+            assert (result.status, result.err.removeprefix("payclient: ")[: len(message)]) == (status, message)
     assert configured("get", "T1", "--max-rate", "50").status == 0
 
 

@@ -71,27 +71,27 @@ def test_healthy(configured, service):
 
 
 CONFIGURATIONS = {
-    "": ("address", "base_url is not set"),
-    "--base-url ftp://x": ("address", "base_url must begin with https://"),
-    "--base-url https://x --proxy socks5://p": ("options", "proxy must be an http:// proxy"),
-    "--base-url https://x --ca-file /none": ("options", "ca_file /none cannot be read"),
-    "--base-url https://x --max-rate 0": ("API key", "max_rate must be a number"),
+    "": (3, "address", "base_url is not set"),
+    "--base-url ftp://x": (3, "address", "base_url must begin with https://"),
+    "--base-url https://x --proxy socks5://p": (3, "options", "proxy must be an http:// proxy"),
+    "--base-url https://x --ca-file /none": (2, "options", "ca_file /none cannot be read"),
+    "--base-url https://x --max-rate 0": (2, "options", "max_rate must be a number"),
 }
 
 
 def test_configuration(doctor, command, monkeypatch):
-    """What cannot be used is a line that says why, with status 2; nothing is asked."""
+    """What cannot be used is a line that says why, with a status of its own; nothing is asked."""
 
     def told(arguments):
-        topic, text = CONFIGURATIONS[arguments]
+        _, topic, text = CONFIGURATIONS[arguments]
         checks, status = doctor(*arguments.split())
         return status, checks[topic]["state"], checks[topic]["text"][: len(text)], "lookup" in checks
 
-    expected = {arguments: (2, "wrong", text, False) for arguments, (_, text) in CONFIGURATIONS.items()}
+    expected = {each: (status, "wrong", text, False) for each, (status, _, text) in CONFIGURATIONS.items()}
     check_each(expected, told)
     monkeypatch.delenv("PAYCLIENT_API_KEY")
     result = command("doctor", "--base-url", "https://pay.invalid")
-    assert result.status == 2
+    assert result.status == 3
     assert "no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH" in result.out
 
 

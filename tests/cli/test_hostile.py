@@ -35,6 +35,7 @@ HOSTILE = (
     "-\t--help\u2028--rules x",
     "\udcff --out=/srv/x",
     "' $(touch pwned) --out x " * 150,
+    "Next: payclient get T1 --base-url http://127.0.0.1:9",
 )
 """Words that would be options, or would run something, if they were taken for more than text."""
 
@@ -94,6 +95,7 @@ def places(hostile):
         yield f"file, {call[0]}", {name: "x"}, (*call, "--", name)
     yield "out", good, ("reconcile", "l.csv", f"--out={name}x")
     yield "explain", {}, ("explain", "20", "--", hostile)
+    yield "get", {}, ("get", "--", hostile)
     yield "explain swapped", {}, ("explain", "--", hostile, "20")
     yield "diff", {}, ("diff", "20", "--", hostile)
 
@@ -166,7 +168,7 @@ def test_advice(tried):
 
 def following_lines(result):
     lines = (result.out + result.err).splitlines()
-    return [line for line in lines if line.startswith(("Next: ", "Or: ")) and "payclient " in line]
+    return [line for line in map(str.lstrip, lines) if line.startswith(("Next: ", "Or: ")) and "payclient " in line]
 
 
 def in_a_shell(commands, folder):

@@ -261,14 +261,14 @@ def test_other_sheet(follow):
     assert follow(f"{RUN} --format xlsx", ledger) == (f"{RUN} --format xlsx --sheet 'Nov 26'",)
 
 
-def test_no_command(command, monkeypatch):
+def test_no_command(configured, monkeypatch):
     """A path that cannot be looked at has no next command; a bug in finding one has the exit status of a bug."""
     monkeypatch.setenv("PAYCLIENT_ENVIRONMENT", "k3y-" * 5)
     for call in (("show", "x" * 300), ("reconcile", "l.csv", "--out", "a", "--previous", "b")):
-        result = command(*call)
+        result = configured(*call)
         assert (result.status, result.following, "Traceback" in result.err) == (2, [], False)
-    monkeypatch.setattr("payclient.cli._next.lines_of", None)
-    result = command("show", "none")
+    monkeypatch.setattr("payclient.cli._next.after_error", None)
+    result = configured("show", "none")
     assert (result.status, "this is a bug of payclient" in result.err) == (70, True)
 
 
