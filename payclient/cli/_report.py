@@ -23,7 +23,7 @@ from payclient.reconcile import BreakState, Bucket, Row, Severity, folders
 from payclient.reconcile.ledger import ABSENT, COMPARED, Entry
 from payclient.reconcile.report import Report, integrity, rows
 from payclient.reconcile.report.model import BreakItem, BridgeLine, JudgedAgain
-from payclient.reconcile.report.wording import in_words, moves, pattern_words, roll_forward_lines, rules_sentences
+from payclient.reconcile.report.wording import in_words, moves, roll_forward_lines, rules_sentences
 
 EXAMPLES: Mapping[str, str] = {
     "show": """
@@ -105,31 +105,27 @@ def show(folder: Path, /, *, streams: OwnStreams) -> int:
 
 
 def _about(summary: Mapping[str, Any]) -> Iterator[str]:
-    bridge, service, ledger = summary["tie_out"], summary["service"], summary["ledger"]
-    yield (
-        f"- Paid: {bridge['ledger_paid_total']:,} in the ledger, {bridge['service_paid_total']:,} at the service; "
-        f"residual {bridge['residual']:,}"
-    )
-    if (settlement := summary["settlement"]) is not None:
-        payout = "" if settlement["payout"] is None else f", payout {settlement['payout']:,}"
-        yield f"- Statement: {settlement['statement_total']:,}{payout}; residual {settlement['residual']:,}"
-    if (since := summary["since"]) is not None:
-        breaks = summary["buckets"]["break"]["rows"]
-        more = breaks - since["buckets"].get("break", 0)
-        signed = f"{more:+,}" if more else "\N{PLUS-MINUS SIGN}0"
-        yield f"- Breaks: {breaks:,} ({signed} since the previous run, {since['folder']})"
-    again = summary["judged_again"]
+    bridge, ledger, again = summary["tie_out"], summary["ledger"], summary["judged_again"]
+    side, since, breaks = summary["settlement"], summary["since"], summary["buckets"]["break"]["rows"]
+    payout = "" if side is None or side["payout"] is None else f", payout {side['payout']:,}"
+    more = breaks - since["buckets"].get("break", 0) if since else 0
+    signed = f"{more:+,}" if more else "\N{PLUS-MINUS SIGN}0"
     facts: dict[str, str | None] = {
+        "Paid": (
+            f"{bridge['ledger_paid_total']:,} in the ledger, {bridge['service_paid_total']:,} at the service; "
+            f"residual {bridge['residual']:,}"
+        ),
+        "Statement": side and f"{side['statement_total']:,}{payout}; residual {side['residual']:,}",
+        "Breaks": since and f"{breaks:,} ({signed} since the previous run, {since['folder']})",
         "Ledger": ledger and (ledger["name"] or "standard input"),
-        "Service": service["environment"],
+        "Service": summary["service"]["environment"],
         "Last answer": (summary["last_observed_at"] or "")[:19].replace("T", " "),
         "Run": summary["run"],
         "Answers of the run in": again and again["folder"],
         "Ended early": summary["ended_by"],
     }
-    yield from (f"- {term}: {fact}" for term, fact in facts.items() if fact)
-    if summary["compared"]["remark"]:
-        yield f"- {summary['compared']['remark']}"
+    lines = (f"{term}: {fact}" for term, fact in facts.items() if fact)
+    yield from (f"- {line}" for line in (*lines, summary["compared"]["remark"]) if line)
 
 
 def _worst(summary: Mapping[str, Any], worst: Sequence[Row]) -> Iterator[str]:
@@ -513,13 +509,15 @@ def _is_there(out: Path, again: JudgedAgain, rules: reconcile.Rules) -> bool:
     """Return whether *out* is the same run judged again alike, perhaps with more lookups. Refuse any other."""
     if not (out / folders.JOURNAL).exists():
         return False
+    problem = f"there is another run in {out}"
     try:
         with reconcile.Journal(out / folders.JOURNAL, must_exist=True) as journal:
             about = folders.about_of(journal)
+        is_same = (about.judged_again, about.rules.fingerprint) == (again, rules.fingerprint)
     except reconcile.JournalError as error:
-        refuse(str(error), Way("out", new_path(out)))
-    if (about.judged_again, about.rules.fingerprint) != (again, rules.fingerprint):
-        refuse(f"there is another run in {out}", Way("out", new_path(out)))
+        is_same, problem = False, str(error)
+    if not is_same:
+        refuse(problem, Way("out", new_path(out)))
     return True
 
 
@@ -553,23 +551,16 @@ def _named_breaks(report: Report, room: int) -> Iterator[str]:
     """Yield in at most *room* lines the new breaks, the worst of the others, and the rejected rows."""
     worst, others = report.worst, "other break" if report.worst.news.count else "break"
     rejected = worst.rows[Bucket.REJECTED]
-    lists: tuple[tuple[str, list[tuple[str, int]], int], ...] = (
-        (
-            f"new, changed or reopened ({plural(report.news, 'finding')})",
-            [(_named(each), len(each.references)) for each in worst.news.kept],
-            report.news,
-        ),
-        (f"the worst of {plural(worst.other_rows, others)}", [(_named(each), 1) for each in worst.others.kept], 0),
-        (
-            "rejected, to be corrected in the ledger, or to be skipped by its rules",
-            [(escape_unprintable(f"{row.place}: {row.reason}"), 1) for row in rejected.kept[:_MAX_LISTED]],
-            rejected.count,
-        ),
-    )
-    for heading, lines, count in lists:
+    news, rest = ([(_named(item), len(item.references)) for item in top.kept] for top in (worst.news, worst.others))
+    unusable = [(escape_unprintable(f"{row.place}: {row.reason}"), 1) for row in rejected.kept[:_MAX_LISTED]]
+    for heading, lines, count in (
+        (f"new, changed or reopened ({plural(report.news, 'finding')})", news, report.news),
+        (f"the worst of {plural(worst.other_rows, others)}", rest, 0),
+        ("rejected, to be corrected in the ledger, or to be skipped by its rules", unusable, rejected.count),
+    ):
         if lines and room > _LIST_FRAME:
             shown = lines[: room - _LIST_FRAME]
-            more = count - sum(each for _, each in shown)
+            more = count - sum(number for _, number in shown)
             block = [*listed(heading, [line for line, _ in shown], more, where=_PAGE)]
             room -= len(block)
             yield from block
@@ -586,23 +577,19 @@ def _named(item: BreakItem) -> str:
 
 def verdict_lines(report: Report) -> Iterator[str]:
     """Yield the verdict, the news, the worst breaks and the money, in at most `MAX_LINES` with the next steps."""
-    summary = report.summary
-    head = [f"{summary.verdict.upper()}: {report.says}"]
+    summary, since, unknown = report.summary, report.summary.since, report.summary.tie_out.rows_without_amount
+    yield f"{summary.verdict.upper()}: {report.says}"
     if summary.verdict is reconcile.Verdict.EMPTY:
-        yield from head
         return
-    head += filter(None, [report.caution])
+    head = [*filter(None, [report.caution]), *(rules_sentences(since) if since else ())]
     figures = ["", *_totals(report)]
-    if rows := summary.tie_out.rows_without_amount:
-        figures.append(f"{plural(rows, 'row')} of the ledger without an amount")
-    if (since := summary.since) is not None:
-        head += rules_sentences(since)
-        figures += roll_forward(summary.open_findings)
+    figures += [f"{plural(unknown, 'row')} of the ledger without an amount"] if unknown else []
+    figures += roll_forward(summary.open_findings) if since else []
     foot = ["", report.completeness]
     if summary.compared.fields["expdate"]:
         foot.append(f"Expiry: {reconcile.expiry_rule(report.about.rules.time_zone)}.")
     brief, statement = _statement(report)
-    room = MAX_LINES - _NEXT_STEPS - len(head) - len(figures) - len(foot) - len(brief)
+    room = MAX_LINES - _NEXT_STEPS - 1 - len(head) - len(figures) - len(foot) - len(brief)
     named = [*_named_breaks(report, room)]
     room -= len(named)
     side = statement if len(statement) - len(brief) <= room else brief
@@ -619,33 +606,31 @@ def _statement(report: Report) -> tuple[list[str], list[str]]:
     """Return the bridge to the statement in a few lines, and as a table. Neither without a statement."""
     if (settlement := report.summary.settlement) is None:
         return [], []
-    total, paid = settlement.statement.total, settlement.service_paid_total
-    more = [*filter(None, [report.payout_sentence])]
-    if found := report.payouts:
-        all_of_it = found[-1]
-        names = ["gross", "refunds", "fees", *["refund_fees"] * bool(all_of_it.refund_fees), "net"]
-        sums = ", ".join(f"{name.replace('_', ' ')} {getattr(all_of_it, name):,}" for name in names)
-        is_named = any(each.name for each in found)
-        more.insert(0, f"{plural(len(settlement.statement.payouts), 'payout') if is_named else 'in it'}: {sums}")
-    if problems := settlement.statement.problems:
-        more.append(f"cannot be used, in the statement: {'; '.join(map(escape_unprintable, problems))}")
-    brief = f"statement {total:,}, service, paid {paid:,}; the bridge between them is in {_PAGE}"
-    return ["", brief, *more], ["", *_bridge(report.statement_bridge), *more]
+    statement, more = settlement.statement, [*filter(None, [report.payout_sentence])]
+    if payouts := report.payouts:
+        names = ["gross", "refunds", "fees", *["refund_fees"] * bool(payouts[-1].refund_fees), "net"]
+        sums = ", ".join(f"{name.replace('_', ' ')} {getattr(payouts[-1], name):,}" for name in names)
+        is_named = any(payout.name for payout in payouts)
+        more.insert(0, f"{plural(len(statement.payouts), 'payout') if is_named else 'in it'}: {sums}")
+    if statement.problems:
+        more.append(f"cannot be used, in the statement: {'; '.join(map(escape_unprintable, statement.problems))}")
+    paid = f"statement {statement.total:,}, service, paid {settlement.service_paid_total:,}"
+    return (
+        ["", f"{paid}; the bridge between them is in {_PAGE}", *more],
+        ["", *_bridge(report.statement_bridge), *more],
+    )
 
 
 def _remarks(summary: reconcile.Summary) -> Iterator[list[str]]:
-    patterns = [
-        f"{plural(each.rows, 'row')} ({each.amount:,}): {'; '.join(pattern_words(each))}" for each in summary.patterns
-    ]
-    lists = {
-        "first seen at the service": [*map(in_words, summary.first_seen)],
-        "marked as corrected": [*map(in_words, summary.still_there)],
-        "acceptances to look at": [*map(in_words, summary.acceptances)],
-        "patterns among the breaks": patterns,
-        "leakage by payment method": [*map(in_words, summary.leakage)],
-    }
-    for heading, found in lists.items():
-        yield [*listed(heading, found[:_MAX_LISTED], len(found) - _MAX_LISTED, where=_PAGE)]
+    for heading, remarks in {
+        "first seen at the service": summary.first_seen,
+        "marked as corrected": summary.still_there,
+        "acceptances to look at": summary.acceptances,
+        "patterns among the breaks": summary.patterns,
+        "leakage by payment method": summary.leakage,
+    }.items():
+        shown = [*map(in_words, remarks[:_MAX_LISTED])]
+        yield [*listed(heading, shown, len(remarks) - _MAX_LISTED, where=_PAGE)]
 
 
 def listed(heading: str, lines: Sequence[str], more: int = 0, *, where: str = "") -> Iterator[str]:
@@ -656,41 +641,44 @@ def listed(heading: str, lines: Sequence[str], more: int = 0, *, where: str = ""
 
 
 def _totals(report: Report) -> list[str]:
-    summary = report.summary
-    rows: list[tuple[str, ...]] = [("", "rows", "ledger paid", "service paid", "difference")]
-    for bucket, total in summary.buckets.items():
-        if total.rows:
-            rows.append(_sums(str(bucket), total))
-        if bucket is Bucket.BREAK:
-            rows += [_sums(f"  {label}", each) for label, each in report.worst.kinds()]
-    rows.append(_sums("all", sum(summary.buckets.values(), reconcile.Total())))
-    return aligned(rows, right=(1, 2, 3, 4))
+    totals = list[tuple[str, reconcile.Total]]()
+    for bucket, total in report.summary.buckets.items():
+        totals += [(bucket, total)] if total.rows else []
+        totals += [(f"  {label}", kind) for label, kind in report.worst.kinds()] if bucket is Bucket.BREAK else []
+    totals.append(("all", sum(report.summary.buckets.values(), reconcile.Total())))
+    lines = (
+        (label, total.rows, total.ledger_paid, total.service_paid, _signed(total.paid_difference))
+        for label, total in totals
+    )
+    return _numbers(("", "rows", "ledger paid", "service paid", "difference"), lines)
 
 
-def _sums(label: str, total: reconcile.Total) -> tuple[str, ...]:
-    difference = f"{total.paid_difference:+,}" if total.paid_difference else "0"
-    return label, f"{total.rows:,}", f"{total.ledger_paid:,}", f"{total.service_paid:,}", difference
-
-
-def roll_forward(found: reconcile.OpenFindings) -> list[str]:
+def roll_forward(open_findings: reconcile.OpenFindings) -> list[str]:
     """Return the roll-forward as a table below an empty line. Nothing if neither run has a finding."""
-    rows = [("open findings", "number", "at stake")]
-    for label, count, amount in roll_forward_lines(found):
-        rows.append((f"  {label.lower()}", "" if count is None else f"{count:,}", f"{amount:,}"))
-    if found.old.count:
-        rows.append(("  for more than 30 days", f"{found.old.count:,}", f"{found.old.amount:,}"))
-    if found.payments != found.closing:
-        rows.append(("  payments, each once", f"{found.payments.count:,}", f"{found.payments.amount:,}"))
-    return ["", *aligned(rows, right=(1, 2))] if rows[1:] else []
+    old, once = open_findings.old, open_findings.payments
+    lines = [(f"  {label.lower()}", count, amount) for label, count, amount in roll_forward_lines(open_findings)]
+    lines += [("  for more than 30 days", old.count, old.amount)] if old.count else []
+    lines += [("  payments, each once", once.count, once.amount)] if once != open_findings.closing else []
+    return ["", *_numbers(("open findings", "number", "at stake"), lines)] if lines else []
 
 
 def _bridge(lines: Iterable[BridgeLine]) -> list[str]:
     """Return the bridge as a table: the steps that move money."""
-    rows = [("", "rows", "added", "taken off", "net")]
-    for line in lines:
-        label, step = line.label.lower(), line.step
-        if step is None:
-            rows.append((label, "", "", "", f"{line.amount:,}"))
-        elif step.added or step.taken_off:
-            rows.append((f"  {label}", f"{step.rows:,}", f"{step.added:,}", f"{step.taken_off:,}", f"{step.amount:+,}"))
-    return aligned(rows, right=(1, 2, 3, 4))
+    steps = (
+        (f"  {line.label.lower()}", line.step.rows, line.step.added, line.step.taken_off, f"{line.amount:+,}")
+        if line.step
+        else (line.label.lower(), None, None, None, line.amount)
+        for line in lines
+        if line.step is None or line.step.added or line.step.taken_off
+    )
+    return _numbers(("", "rows", "added", "taken off", "net"), steps)
+
+
+def _signed(number: int) -> str:
+    return f"{number:+,}" if number else "0"
+
+
+def _numbers(head: Sequence[str], lines: Iterable[Sequence[str | int | None]]) -> list[str]:
+    """Return *lines* of a label and numbers as a table."""
+    cells = ([f"{cell:,}" if isinstance(cell, int) else cell or "" for cell in line] for line in lines)
+    return aligned([head, *cells], right=range(1, len(head)))

@@ -382,6 +382,11 @@ def rules_sentences(since: SincePrevious) -> tuple[str, ...]:
 # Patterns
 
 
+@in_words.register
+def _(value: Pattern) -> str:
+    return f"{plural(value.rows, 'row')} ({value.amount:,}): {'; '.join(pattern_words(value))}"
+
+
 def pattern_words(pattern: Pattern) -> tuple[str, str]:
     """Return what the rows share, and the rule or option that would treat it. Both safe to print."""
     words = _PATTERNS[pattern.kind](*pattern.values)
