@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import datetime
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
@@ -30,16 +30,9 @@ from payclient.reconcile._judgement.sides import Answer, Observation
 from payclient.reconcile._judgement.summary import Compared, OpenFindings
 from payclient.reconcile._judgement.tally import Tally, temporary_database
 from payclient.reconcile.ledger import Entry, Ledger
-from payclient.reconcile.report import About, LedgerAbout, Report, ReportFiles, verify
+from payclient.reconcile.report import About, LedgerAbout, Report, ReportFiles, integrity, verify
 from payclient.reconcile.report import rows as report_rows
-from payclient.reconcile.report.integrity import (
-    MANIFEST,
-    WORK_LIST,
-    Problem,
-    of_manifest,
-    verify_decisions,
-    verify_signatures,
-)
+from payclient.reconcile.report.integrity import MANIFEST, WORK_LIST, Problem
 from payclient.reconcile.report.model import HISTORY, StatementAbout, about_as_json, open_findings_as_json, run_name
 from payclient.reconcile.report.wording import moves
 
@@ -123,9 +116,8 @@ class PastRun:
         breaks, judged = self.breaks(texts)
         has_left = not is_listed and 0 < sum(mark == _LEFT for mark, _ in found) == len(judged)
         memory = next((each for each in map(json.loads, texts) if "settled" in each), dict[str, Any]())
-        known = (row for row in judged if row.bucket is not Bucket.UNRESOLVED)
-        is_paid = "" in alone or any(row.was_paid for row in judged)
-        is_paid = is_paid or any(row.service_status is Status.PAID for row in known)
+        paid = (row.service_status is Status.PAID and row.bucket is not Bucket.UNRESOLVED for row in judged)
+        is_paid = "" in alone or any(row.was_paid for row in judged) or any(paid)
         is_carried = has_left or (not is_listed and any(_is_unfinished(row.bucket, row.state) for row in judged))
         sides = [row.other_side for row in judged if row.other_side is not None]
         settled = next((side.settled for side in sides if side.settled), None)
@@ -291,7 +283,7 @@ def journal_problem(folder: Path) -> str:
     if not os.path.lexists(folder / JOURNAL):
         return ""
     try:
-        run, reported = verify_journal(folder / JOURNAL), of_manifest(folder, "run")
+        run, reported = verify_journal(folder / JOURNAL), integrity.of_manifest(folder, "run")
     except (JournalError, JournalWriteError) as error:
         return str(error)
     is_other = run and reported and run != reported
@@ -301,7 +293,7 @@ def journal_problem(folder: Path) -> str:
 def problems_of(folder: Path) -> list[Problem]:
     """Return the problems of a report: its files, then the decisions, the signatures and the journal."""
     journal = [Problem(JOURNAL, what) for what in [journal_problem(folder)] if what]
-    return [*verify(folder), *verify_decisions(folder), *verify_signatures(folder), *journal]
+    return [*verify(folder), *integrity.verify_decisions(folder), *integrity.verify_signatures(folder), *journal]
 
 
 def _read(path: Path) -> Any:
@@ -398,7 +390,9 @@ _TABLES = (
     "rows (is_later INTEGER, reference TEXT, text BLOB)",
     "changes (state TEXT, severity INTEGER, reference TEXT, code TEXT, text TEXT)",
 )
-_ADD = "INSERT INTO rows VALUES (?, ?, ?)"
+_ADD_LATER = """
+    INSERT INTO rows SELECT 1, ?2, ?3 WHERE ?1 OR EXISTS (SELECT 1 FROM rows WHERE reference = ?2 AND is_later = 0)
+"""
 
 
 class RunDiff:
@@ -412,14 +406,17 @@ class RunDiff:
             self._database = stack.enter_context(closing(temporary_database(*_TABLES)))
             self.open_findings: OpenFindings = self._compare()
             self._close = stack.pop_all().close
-        totals = self.open_findings.by_state.items()
-        self.counts: Mapping[BreakState, int] = {state: total.count for state, total in totals}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._close()
+
+    @property
+    def counts(self) -> Mapping[BreakState, int]:
+        """The number of breaks in each state."""
+        return {state: total.count for state, total in self.open_findings.by_state.items()}
 
     @property
     def changed_rules(self) -> tuple[str, ...]:
@@ -476,27 +473,17 @@ class RunDiff:
 
     def _compare(self) -> OpenFindings:
         execute, insert = self._database.execute, self._database.executemany
-        insert(_ADD, ((False, row["reference"], text) for row, text in self.earlier.lines() if _matters(row)))
-        insert(_ADD, ((False, *known) for known in self.earlier.memory()))
+        lines = ((row["reference"], text) for row, text in self.earlier.lines() if _matters(row))
+        insert("INSERT INTO rows VALUES (0, ?, ?)", chain(lines, self.earlier.memory()))
         execute("CREATE INDEX by_reference ON rows (reference, is_later)")
-        later = ((row, row["reference"], text) for row, text in self.later.lines())
-        insert(
-            _ADD,
-            ((True, name, text) for row, name, text in later if _matters(row) or self._texts(name, is_later=False)),
-        )
+        insert(_ADD_LATER, ((_matters(row), row["reference"], text) for row, text in self.later.lines()))
         with closing(Tally()) as tally:
             for change in self._changes():
                 tally.add_change(change)
-                key = change.history.state.value, int(change.now.severity), change.reference, change.now.code.value
-                execute(
-                    "INSERT INTO changes VALUES (?, ?, ?, ?, ?)", (*key, json.dumps(report_rows.change_as_json(change)))
-                )
-            execute("CREATE INDEX changes_in_order ON changes (state, severity DESC, reference, code)")
+                order = change.history.state.value, int(change.now.severity), change.reference, change.now.code.value
+                text = json.dumps(report_rows.change_as_json(change))
+                execute("INSERT INTO changes VALUES (?, ?, ?, ?, ?)", (*order, text))
             return tally.open_findings()
-
-    def _texts(self, reference: str | None, *, is_later: bool) -> list[bytes]:
-        query = "SELECT text FROM rows WHERE reference = ? AND is_later = ?"
-        return [text for (text,) in self._database.execute(query, (reference, is_later))]
 
     def _changes(self) -> Iterator[nights.BreakChange]:
         # Sides that are the same in both runs: the whole ledger, or the answers that were judged again.
@@ -505,20 +492,25 @@ class RunDiff:
         times = [(run.first_observed_at, run.note.last_observed_at) for run in (one, other)]
         are_answers = other.judged_run == one.note.run and times[0] == times[1]
         unchanged = [ResolvedBy.LEDGER] * is_ledger + [ResolvedBy.SERVICE] * are_answers
-        for (reference,) in self._database.execute("SELECT DISTINCT reference FROM rows ORDER BY reference"):
-            was, before = one.breaks(self._texts(reference, is_later=False))
-            found = nights.changes_of(
-                *(reference, was, other.breaks(self._texts(reference, is_later=True))[1]),
+        stored = self._database.execute("SELECT reference, is_later, text FROM rows ORDER BY reference, is_later")
+        for reference, lines in groupby(stored, key=itemgetter(0)):
+            texts: tuple[list[bytes], list[bytes]] = [], []
+            for _, is_later, text in lines:
+                texts[is_later].append(text)
+            (was, before), (_, now) = one.breaks(texts[0]), other.breaks(texts[1])
+            changes = nights.changes_of(
+                *(reference, was, now),
                 run=other.note.run,
                 before=nights.observed_at(before),
                 is_judged=self._is_judged,
                 unchanged=unchanged,
             )
-            yield from (change for change in found if not change.is_old)
+            yield from (change for change in changes if not change.is_old)
 
     def _is_judged(self, reference: str) -> bool:
-        found = {json.loads(text)["bucket"] for text in self._texts(reference, is_later=True)}
-        return bool(found) and found.isdisjoint((Bucket.UNRESOLVED, Bucket.REJECTED))
+        query = "SELECT text FROM rows WHERE reference = ? AND is_later = 1"
+        buckets = {json.loads(text)["bucket"] for (text,) in self._database.execute(query, (reference,))}
+        return bool(buckets) and buckets.isdisjoint((Bucket.UNRESOLVED, Bucket.REJECTED))
 
 
 def _matters(row: Mapping[str, Any]) -> bool:

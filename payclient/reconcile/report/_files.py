@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,8 +14,7 @@ from attrs import evolve
 from payclient.reconcile import STRICT, Row, Rules, expiry_rule, rules_as_json
 from payclient.reconcile._atomic import AtomicFiles
 from payclient.reconcile._codec import as_json
-from payclient.reconcile._judgement.causes import Settlement, SettlementStep
-from payclient.reconcile._judgement.codes import Difference, Step
+from payclient.reconcile._judgement.causes import Settlement, TieOut
 from payclient.reconcile._judgement.records import BreakChange, PreviousRun, ReferenceRecord, SincePrevious
 from payclient.reconcile._judgement.summary import Compared, OpenFindings
 from payclient.reconcile._judgement.tally import Tally
@@ -164,16 +163,15 @@ def begin_summary(opening: model.Opening) -> None:
     opening.at_end.append(lambda report: _write_json(opening.new.text("summary.json"), summary_as_json(report)))
 
 
-def _imported(output: model.Output) -> Callable[[model.Opening], object]:
+def _imported(output: model.Output) -> Any:
     try:
-        begin: Callable[[model.Opening], object] = resolve_name(f"payclient.reconcile.report.{output.begin}")
+        return resolve_name(f"payclient.reconcile.report.{output.begin}")
     except ModuleNotFoundError as error:
         message = (
             f"{output.name} needs {error.name}: pip install 'payclient[{output.extra}]', "
             "or choose other files with formats=…"
         )
         raise ModuleNotFoundError(message, name=error.name) from error
-    return begin
 
 
 # summary.json
@@ -206,7 +204,11 @@ def summary_as_json(report: model.Report) -> dict[str, Any]:
         "breaks_by_severity": as_json(summary.breaks),
         "open_findings": model.open_findings_as_json(summary.open_findings),
         **_of(summary, "material", "changed_during_run", "first_observed_at", "last_observed_at"),
-        "tie_out": _tie_out(report),
+        "tie_out": {
+            **_bridge(summary.tie_out, "ledger_paid_total"),
+            **_of(summary.tie_out, "service_paid_total", "residual", "rows_without_amount"),
+            "money_by_status": as_json(report.states),
+        },
         "settlement": _settlement(summary.settlement, about),
         "leakage": as_json(summary.leakage),
         "patterns": [
@@ -252,17 +254,10 @@ def _since(since: SincePrevious, found: OpenFindings) -> dict[str, Any]:
     }
 
 
-def _steps(steps: tuple[Difference[Step], ...] | tuple[Difference[SettlementStep], ...]) -> list[dict[str, Any]]:
-    return [_of(each, "step", "rows", "added", "taken_off", "amount") for each in steps]
-
-
-def _tie_out(report: model.Report) -> dict[str, Any]:
-    bridge = report.summary.tie_out
+def _bridge(bridge: TieOut | Settlement, first: str) -> dict[str, Any]:
     return {
-        "ledger_paid_total": bridge.ledger_paid_total,
-        "steps": _steps(bridge.steps),
-        **_of(bridge, "service_paid_total", "residual", "rows_without_amount"),
-        "money_by_status": as_json(report.states),
+        **_of(bridge, first),
+        "steps": [_of(each, "step", "rows", "added", "taken_off", "amount") for each in bridge.steps],
     }
 
 
@@ -271,8 +266,7 @@ def _settlement(settlement: Settlement | None, about: model.About) -> dict[str, 
         return None
     lines = ("lines", "rejected_lines", "rejected_amount", "ignored_lines", "ignored_amount", "problems")
     return {
-        "service_paid_total": settlement.service_paid_total,
-        "steps": _steps(settlement.steps),
+        **_bridge(settlement, "service_paid_total"),
         "statement_total": settlement.statement.total,
         **_of(settlement, "residual", "payout", "payout_difference", "not_in_ledger"),
         **_of(settlement.statement, *lines),

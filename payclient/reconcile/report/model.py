@@ -362,18 +362,17 @@ class Report:
     @cached_property
     def headline(self) -> str:
         """The number of breaks, what moved since the previous run, the money at stake, and the material ones."""
-        summary = self.summary
-        open_findings, said = summary.open_findings, [plural(summary.buckets[Bucket.BREAK].rows, "break")]
+        summary, stake, said = self.summary, self.summary.open_findings.payments.amount, list[str]()
         if summary.since is not None:
             moved = (BreakState.NEW, BreakState.CHANGED, BreakState.REOPENED, BreakState.RESOLVED, BreakState.NOT_KNOWN)
-            counts = {state: total.count for state, total in open_findings.by_state.items()}
+            counts = {state: total.count for state, total in summary.open_findings.by_state.items()}
             said.append(f"{words.counted(counts, moved) or 'nothing new'} since {in_words(summary.since.previous)}")
-        if stake := open_findings.payments.amount:
-            said.append(f"{stake:,} at stake")
-        said += [f"{summary.material:,} of them material"] if summary.material else []
+        said += [f"{stake:,} at stake"] * bool(stake) + [f"{summary.material:,} of them material"] * bool(
+            summary.material
+        )
         others = (Bucket.UNRESOLVED, Bucket.REJECTED)
-        said += [f"{plural(rows, 'row')} {each}" for each in others if (rows := summary.buckets[each].rows)]
-        return "; ".join(said)
+        said += [f"{plural(rows, 'row')} {bucket}" for bucket in others if (rows := summary.buckets[bucket].rows)]
+        return "; ".join([plural(summary.buckets[Bucket.BREAK].rows, "break"), *said])
 
     @cached_property
     def says(self) -> str:
@@ -391,10 +390,8 @@ class Report:
         counts = [self._counted(bucket, total.rows) for bucket, total in summary.buckets.items() if total.rows]
         said = [", ".join(counts) or "none", *self._statement_problems()]
         if since is not None:
-            if since.carried_rows:
-                what += f" and {since.carried_rows:,} carried from {in_words(since.previous)}"
-            said.append(self.movement)
-            said += [f"{plural(since.reused, 'answer')} reused"] if since.reused else []
+            what += f" and {since.carried_rows:,} carried from {in_words(since.previous)}" * bool(since.carried_rows)
+            said += [self.movement, *[f"{plural(since.reused, 'answer')} reused"] * bool(since.reused)]
         return f"{what}: {'; '.join([*said, *words.not_compared(summary.compared)])}."
 
     def _counted(self, bucket: Bucket, rows: int) -> str:
@@ -405,12 +402,11 @@ class Report:
 
     def _statement_problems(self) -> Iterator[str]:
         """Yield the problems of the statement as a whole. Breaks are counted as rows."""
-        if (settlement := self.summary.settlement) is None:
-            return
-        if off := settlement.payout_difference:
-            yield f"the payout is {abs(off):,} {'more' if off > 0 else 'less'} than the statement's total"
-        if lines := settlement.statement.rejected_lines:
-            yield f"{plural(lines, 'line')} of the statement cannot be used"
+        settlement = self.summary.settlement
+        if settlement and settlement.payout_difference:
+            yield f"the payout is {_off(settlement.payout_difference)}"
+        if settlement and settlement.statement.rejected_lines:
+            yield f"{plural(settlement.statement.rejected_lines, 'line')} of the statement cannot be used"
 
     @cached_property
     def advice(self) -> str:
@@ -460,12 +456,10 @@ class Report:
         """The roll-forward of the number of findings, and those with another amount or word."""
         found = self.summary.open_findings
         unknown, changed = found.by_state[BreakState.NOT_KNOWN].count, found.changed
-        return (
-            f"open findings: {found.opening.count:,} + {found.new.count:,} new + {found.reopened.count:,} reopened - "
-            f"{found.resolved.count:,} resolved = {found.closing.count:,}"
-            + (f" ({unknown:,} not known)" if unknown else "")
-            + (f", changed ({changed.count:,}): {changed.amount:+,} at stake" if changed.count else "")
-        )
+        opening = f"{found.opening.count:,} + {found.new.count:,} new + {found.reopened.count:,} reopened"
+        said = f"open findings: {opening} - {found.resolved.count:,} resolved = {found.closing.count:,}"
+        said += f" ({unknown:,} not known)" if unknown else ""
+        return said + (f", changed ({changed.count:,}): {changed.amount:+,} at stake" if changed.count else "")
 
     @cached_property
     def news(self) -> int:
@@ -509,10 +503,8 @@ class Report:
         if settlement is None or settlement.payout is None:
             return ""
         total, off = settlement.statement.total, settlement.payout_difference
-        said = f"The payout of {settlement.payout:,} is "
-        if not off:
-            return f"{said}the statement's total."
-        return f"{said}{abs(off):,} {'more' if off > 0 else 'less'} than the statement's total of {total:,}."
+        what = f"{_off(off)} of {total:,}" if off else "the statement's total"
+        return f"The payout of {settlement.payout:,} is {what}."
 
     @cached_property
     def states(self) -> Mapping[str, StateTotal]:
@@ -570,9 +562,8 @@ class Report:
             side: [each for each in file.warnings if each not in map(str, file.excluded)]
             for side, file in about.files.items()
         }
-        if since is None:
-            changed: tuple[str, ...] = ("no previous run to compare them with",)
-        else:
+        changed: tuple[str, ...] = ("no previous run to compare them with",)
+        if since is not None:
             same = f"the same as in the previous run, of {in_words(since.previous)}"
             changed = words.rules_sentences(since) or (same,)
         material = "" if least is None else f"{plural(summary.material, 'break')} with at least {least:,} at stake"
@@ -586,6 +577,10 @@ class Report:
             _fact("Opening balance", words.origin_sentence(since.previous) if since else ""),
         )
         return tuple(fact for fact in facts if fact.values)
+
+
+def _off(difference: int) -> str:
+    return f"{abs(difference):,} {'more' if difference > 0 else 'less'} than the statement's total"
 
 
 def _columns(file: LedgerAbout) -> str:

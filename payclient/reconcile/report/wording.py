@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -64,10 +65,10 @@ def _first(named: Sequence[str]) -> list[str]:
 
 def not_compared(compared: summary.Compared) -> Iterator[str]:
     """Yield the unused columns, with sums of numbers and counts of texts, and those newly left out."""
-    columns: dict[str, list[str]] = {}
+    columns = defaultdict[str, list[str]](list)
     for of, unused in (("", compared.unused), (" in the statement", compared.unused_in_statement)):
-        for each in unused:
-            columns.setdefault(f"not {'used' if each.amount is None else 'compared'}{of}", []).append(in_words(each))
+        for column in unused:
+            columns[f"not {'used' if column.amount is None else 'compared'}{of}"].append(in_words(column))
     yield from (f"{what}: {'; '.join(_first(named))}" for what, named in columns.items())
     if compared.unread_sheets:
         yield f"sheets not read: {', '.join(map(in_words, compared.unread_sheets))}"
@@ -118,12 +119,11 @@ _TO_REVIEW = {
 
 def at_stake_sentence(found: summary.OpenFindings) -> str:
     """Return the open findings, those older than 30 days, and those with money counted twice."""
-    old = f"; {found.old.count:,} of them for more than 30 days, with {found.old.amount:,}" if found.old.count else ""
-    once = ""
-    if found.payments != found.closing:
-        payments = plural(found.payments.count, "payment")
-        once = f"; {found.payments.amount:,} in {payments}, each counted once, by its largest finding"
-    return f"{found.closing.count:,} open, with {found.closing.amount:,} at stake{old}{once}"
+    old, payments = found.old, plural(found.payments.count, "payment")
+    said = f"{found.closing.count:,} open, with {found.closing.amount:,} at stake"
+    said += f"; {old.count:,} of them for more than 30 days, with {old.amount:,}" if old.count else ""
+    once = f"; {found.payments.amount:,} in {payments}, each counted once, by its largest finding"
+    return said + (once if found.payments != found.closing else "")
 
 
 BUCKETS: Mapping[Bucket, tuple[str, str]] = {
@@ -290,10 +290,9 @@ def _(value: summary.AcceptanceNotice) -> str:
 @in_words.register
 def _(value: summary.Leakage) -> str:
     method, off = escape_unprintable(value.method) or "no method", value.fee_off_schedule
-    said = [f"{method}: {plural(value.rows, 'row')}", f"{value.short_received:,} not received"]
-    said += [f"fees {off:+,} against the schedule"] if off else []
-    said += [f"up to {value.possible:,} more where no fee is known"] if value.possible else []
-    return ", ".join(said)
+    said = f"{method}: {plural(value.rows, 'row')}, {value.short_received:,} not received"
+    said += f", fees {off:+,} against the schedule" if off else ""
+    return said + (f", up to {value.possible:,} more where no fee is known" if value.possible else "")
 
 
 @in_words.register

@@ -6,7 +6,6 @@ Text stays text, and the same rows give the same bytes.
 
 import hashlib
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -314,9 +313,6 @@ class WorkItem:
     resolution: str
     comment: str
 
-    def is_of(self, row: Row) -> bool:
-        return row.reference is not None and (shown(row.reference), _code_of(row)) == (self.reference, self.code)
-
     def decisions(self, row: Row, *, at: datetime, **known: Any) -> list[Decision]:
         """Return the decision about each finding that makes *row* a break. Refuse decisions that are not allowed."""
         resolution, until = read_resolution(self.resolution)
@@ -386,24 +382,22 @@ def _text(value: Any, place: str) -> str:
 
 def decided(items: Sequence[WorkItem], rows: Path, *, run: str, by: str, at: datetime) -> tuple[Decision, ...]:
     """Return the decisions of *items*, each with its evidence. Refuse those not of *rows*, or not allowed."""
-    wanted, met = defaultdict[int, list[WorkItem]](list), set[WorkItem]()
-    for item in items:
-        wanted[item.line].append(item)
-    found: dict[Key, tuple[Decision, str]] = {}
+    wanted = {(item.line, item.reference, item.code): item for item in items}
+    taken: dict[Key, tuple[Decision, str]] = {}
     for row, text in rows_of(rows):
-        for item in filter(lambda each: each.is_of(row), wanted.get(row.line, ())):
-            met.add(item)
-            evidence = hashlib.sha256(text.rstrip(b"\n")).hexdigest()
-            try:
-                decisions = item.decisions(row, run=run, by=by, at=at, evidence=evidence)
-            except DecisionError as error:
-                raise DecisionError(f"{item.place}: {error.message}") from error
-            for decision in decisions:
-                other, place = found.setdefault(decision.key, (decision, item.place))
-                if other.cells != decision.cells:
-                    raise DecisionError(f"{item.place}: it is decided otherwise than {place}, the same finding")
-    for item in items:
-        if item not in met:
-            what = f"{item.code} of {quote(item.reference)} is not in line {item.line} of this run"
-            raise DecisionError(f"{item.place}: {what}")
-    return tuple(decision for decision, _ in found.values())
+        item = wanted.pop((row.line, shown(row.reference or ""), _code_of(row)), None)
+        if item is None:
+            continue
+        evidence = hashlib.sha256(text.rstrip(b"\n")).hexdigest()
+        try:
+            decisions = item.decisions(row, run=run, by=by, at=at, evidence=evidence)
+        except DecisionError as error:
+            raise DecisionError(f"{item.place}: {error.message}") from error
+        for decision in decisions:
+            other, place = taken.setdefault(decision.key, (decision, item.place))
+            if other.cells != decision.cells:
+                raise DecisionError(f"{item.place}: it is decided otherwise than {place}, the same finding")
+    for item in wanted.values():
+        what = f"{item.code} of {quote(item.reference)} is not in line {item.line} of this run"
+        raise DecisionError(f"{item.place}: {what}")
+    return tuple(decision for decision, _ in taken.values())
