@@ -494,7 +494,7 @@ class RunDiff:
         unchanged = [ResolvedBy.LEDGER] * is_ledger + [ResolvedBy.SERVICE] * are_answers
         stored = self._database.execute("SELECT reference, is_later, text FROM rows ORDER BY reference, is_later")
         for reference, lines in groupby(stored, key=itemgetter(0)):
-            texts: tuple[list[bytes], list[bytes]] = [], []
+            texts: dict[int, list[bytes]] = {0: [], 1: []}
             for _, is_later, text in lines:
                 texts[is_later].append(text)
             (was, before), (_, now) = one.breaks(texts[0]), other.breaks(texts[1])
