@@ -75,7 +75,8 @@ class PayClientError(_WithAttributes, Exception):
 
     Attributes:
         attempts: HTTP exchanges of the lookup until it ended with this error.
-        is_first: Whether to log it. False once a lookup was rejected in the same outage.
+        is_first: Whether to log it. False once a lookup was rejected in the same outage, or the reference has failed
+            since the last answer.
         http_status: The status of a web application's answer. 500 for a mistake of the application.
         detail: A sentence for its visitors, without any detail of this error.
     """

@@ -147,7 +147,7 @@ class Admission:
         """Complete an error for its caller: an outage counts it, and a pause has the time to ask again."""
         if isinstance(error, errors.OutageError):
             lookup.record_failure(error)
-        self.outage.count(error)
+        self.outage.count(error, lookup.reference)
         if pause := self.limiter.paused_seconds():
             is_shorter = isinstance(error, errors.ResponseError) and pause + 1 < error.retry_after
             error.retry_after = pause if is_shorter else max(pause, error.retry_after)

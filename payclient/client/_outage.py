@@ -102,6 +102,7 @@ class Outage:
         self._slowest = 0.0  # of the recent responses. 0 before the first
         self._in_flight: dict[int, _Evidence] = {}  # by the number of the attempt, in order
         self._row: list[_Evidence] = []  # since the last answer
+        self._told: dict[str, float] = {}  # references whose callers have had an error, with the last answer before it
         self._failing: dict[str, tuple[float, int]] = {}  # references, until they are answered. See `_NEVER`
         self._switches: dict[int, deque[float]] = defaultdict(lambda: deque([-math.inf] * _SWITCHES, _SWITCHES))
         self._fires_at = math.inf
@@ -278,10 +279,14 @@ class Outage:
             retry_after=max(probe_due_in or _PROBE_GAP, self._limiter.paused_seconds()),
         )
 
-    def count(self, error: CouldNotAskError) -> None:
+    def count(self, error: CouldNotAskError, reference: str) -> None:
         """Record that *error* reaches its caller. Until then a rejected lookup may become the probe."""
         if not isinstance(error, OutageError):
-            error.is_first = self.rejected == self._rejected_before or not self.is_on
+            is_known = self.rejected > self._rejected_before and self.is_on
+            error.is_first = not is_known and self._told.pop(reference, None) != self.answered_at
+            self._told[reference] = self.answered_at
+            if len(self._told) > _MAX_FAILING:
+                del self._told[next(iter(self._told))]
             return
         self.rejected += 1
         error.refused = self.rejected - self._rejected_before

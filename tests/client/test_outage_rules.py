@@ -202,7 +202,7 @@ def test_slow_start(subtests):
         with subtests.test(rejected=rejected):
             outage, clock = play(*failing(0, 0, 0.9))
             for _ in range(rejected):
-                outage.count(outage.rejection())
+                outage.count(outage.rejection(), "T1")
             assert outage.sent(Ticket(9, clock.at, 1), "T9", clock) is None
             outage.ended(Ticket(9, clock.at, 1), "T9", clock.at + 0.1, End.ACCEPTED)
             assert outage._limiter.limit == (1.0 if rejected else 4.0)
@@ -230,10 +230,10 @@ async def test_rejection(caplog):
     outage, clock = play(*failing(0, 0, 0.9))
     outage.probe("N")
     clock.at = 1.5
-    outage.count(first := outage.rejection())
+    outage.count(first := outage.rejection(), "T1")
     clock.at = 3.0
-    outage.count(second := outage.rejection())
-    outage.count(failed_probe := errors.ServiceError())
+    outage.count(second := outage.rejection(), "T1")
+    outage.count(failed_probe := errors.ServiceError(), "T2")
     assert (first.refused, second.refused, outage.rejected) == (1, 2, 2)
     assert (first.is_first, second.is_first, failed_probe.is_first) == (True, False, False)
     assert (first.sent, first.last_failure, first.outage_seconds, first.retry_after) == ("no", DOWN, 1.5, 0.5)
@@ -249,10 +249,26 @@ async def test_rejection(caplog):
     for number in range(20, 23):
         outage.sent(Ticket(number, 4.0, 1), f"T{number}", clock)
         outage.ended(Ticket(number, 4.0, 1), f"T{number}", 5.0, End.FAILED, DOWN)
-    outage.count(failed_before := errors.ServiceError(is_first=False))
-    outage.count(again := outage.rejection())
+    outage.count(failed_before := errors.ServiceError(is_first=False), "T3")
+    outage.count(again := outage.rejection(), "T1")
     assert (again.refused, outage.rejected, len(caplog.records)) == (1, 3, 3)
     assert (failed_before.is_first, again.is_first) == (True, True)
+
+
+async def test_one_line_for_a_reference():
+    """Before an outage is known, the first error about a reference is to be logged, and again after an answer."""
+    outage, clock = play(*failing(0))
+
+    def are_first(*references):
+        told = [errors.ServiceError() for _ in references]
+        for error, reference in zip(told, references, strict=True):
+            outage.count(error, reference)
+        return [error.is_first for error in told]
+
+    assert are_first("T1", "T1", "T2", "T1", "T2") == [True, False, True, False, False]
+    outage.sent(Ticket(9, 0.1, 1), "T9", clock)
+    outage.ended(Ticket(9, 0.1, 1), "T9", 0.2, End.ACCEPTED)
+    assert are_first("T1", "T1") == [True, False]
 
 
 async def test_memory():
