@@ -3,6 +3,11 @@ Admission: who may make an attempt now, who waits, and who is refused because wa
 
 A lookup gets a slot at once, or in its turn, or as the probe of an outage. The end of an attempt is reported to the
 outage and the limiter. They decide about the next attempts.
+
+A reference that is refused again (429), while others are accepted, isn't refused for the load: that says nothing about
+the others, so the limiter does not hear of it. Such a reference backs off, and waits out its own pause. Its first
+refusals count, and so do refusals of many references: a service may refuse a share of all. Of two that wait, the one
+refused in a row goes last. Otherwise it would take the only slot after each pause.
 """
 
 import math
@@ -48,6 +53,19 @@ class Result:
         return cls(name, end, signal, f"{name}: {error}", pause, status)
 
 
+@frozen
+class Refused:
+    """A reference that was refused last time."""
+
+    at: float = -math.inf
+    times: int = 0  # in a row
+    is_alone: bool = False  # it is unlikely that the load was the reason
+    until: float = -math.inf  # the pause that the service asked for, then
+
+
+_UNLIKELY = 0.005  # a row of refusals less likely than this is not chance
+_MAX_REFUSED, _MAX_AGE = 1000, 600.0  # references, and seconds
+NOT_REFUSED = Refused()
 FOUND = Result("", End.ACCEPTED, Signal.ACCEPTED)
 CANCELLED = Result("cancelled")
 
@@ -59,6 +77,7 @@ class Admission:
     limiter: Limiter
     _lookups: Collection[Lookup]  # unfinished ones
     outage: Outage = field(init=False, default=Factory(lambda self: Outage(self.limiter, self._lookups), True))
+    refused: dict[str, Refused] = field(init=False, factory=dict)
     _told_until: float = field(default=-math.inf, init=False)  # the end of the last reported pause
 
     async def admit(self, lookup: Lookup) -> Ticket:
@@ -78,16 +97,30 @@ class Admission:
 
     def settle(self, ticket: Ticket, reference: str, result: Result, now: float, *, is_late: bool = False) -> None:
         """Report the end of an attempt to the outage and the limiter. It is *late* if its slot was freed before."""
-        signal = Signal.OVERLOADED if result.end is End.LIMITED else result.signal
+        signal, pause = Signal.OVERLOADED if result.end is End.LIMITED else result.signal, result.pause
+        if result.signal is Signal.THROTTLED and self._is_alone(reference, pause, now):
+            signal, pause = Signal.SILENT, 0.0
+        elif self.refused and signal is Signal.ACCEPTED:
+            self.refused.pop(reference, None)
         try:
             if not (is_late and result.end is End.FAILED):  # it was left before, and counted then
                 self.outage.ended(ticket, reference, now, result.end, result.failure, result.status)
             if signal is Signal.OVERLOADED and not self.outage.is_evidence(reference, result.status, now):
                 signal = Signal.SILENT
         finally:
-            self.limiter.release(ticket, signal, pause=result.pause, now=now, is_late=is_late)
-        if result.pause:
+            self.limiter.release(ticket, signal, pause=pause, now=now, is_late=is_late)
+        if pause:
             self._tell_of_pause(result.status)
+
+    def _is_alone(self, reference: str, pause: float, now: float) -> bool:
+        """Note a refusal of *reference*, and return whether it is about that, and not about the load."""
+        before = self.refused.pop(reference, NOT_REFUSED)
+        times = before.times + 1 if now < before.at + _MAX_AGE else 1
+        is_alone = times > 1 and self.limiter.capacity.refused_share(before.at) ** times < _UNLIKELY
+        self.refused[reference] = Refused(now, times, is_alone, now + pause if is_alone else -math.inf)
+        if len(self.refused) > _MAX_REFUSED:
+            del self.refused[next(iter(self.refused))]
+        return is_alone
 
     def judged(self, error: errors.PayClientError, ticket: Ticket, now: float) -> errors.PayClientError:
         """Return *error*, or a `RateLimitedError` if its status looks like a failure, but means a limit here."""
@@ -103,8 +136,11 @@ class Admission:
         try:
             with ExitStack() as on_failure:  # time of the clock that the phase reads
                 with LookupPhase(lookup, "queued"):
+                    began_at, refused = lookup.began_at, self.refused.get(lookup.reference, NOT_REFUSED)
+                    if refused.times > 1:  # others go first, also those that come in a pause
+                        began_at = max(began_at, refused.at, self.limiter.paused_until)
                     ticket = await self.limiter.acquire(
-                        lookup.priority, began_at=lookup.began_at, until=lookup.until, is_again=lookup.attempts > 0
+                        lookup.priority, began_at=began_at, until=lookup.until, is_again=lookup.attempts > 0
                     )
                     on_failure.callback(self.limiter.release, ticket, Signal.SILENT)
                 on_failure.pop_all()
@@ -125,9 +161,10 @@ class Admission:
 
     def too_late(self, lookup: Lookup) -> errors.PayClientError | None:
         """Return the error for a lookup that waits, and has less time than the pause lasts."""
-        pause, last = self.limiter.paused_seconds(), lookup.last_error
+        last, own = lookup.last_error, self.refused.get(lookup.reference, NOT_REFUSED).until
+        pause = max(self.limiter.paused_seconds(), own - lookup.clock.now())
         remaining = lookup.max_pause if lookup.until == math.inf else lookup.until - lookup.clock.now()
-        if not pause or lookup.is_in_flight or pause <= remaining:
+        if pause <= 0 or lookup.is_in_flight or pause <= remaining:
             return None
         if isinstance(last, errors.ResponseError) and last.asked_pause is not None:
             return last

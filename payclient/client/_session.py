@@ -31,7 +31,7 @@ from payclient import errors
 from payclient._shared.checks import is_count
 from payclient._shared.logger import logger
 from payclient._shared.until_done import shielded, until_done
-from payclient.client._admission import CANCELLED, FOUND, Admission, Result
+from payclient.client._admission import CANCELLED, FOUND, NOT_REFUSED, Admission, Result
 from payclient.client._config import Options, resolve_messages, resolve_rate
 from payclient.client._keys import Keys
 from payclient.client._lookup import NO_TIME, Lookup, LookupPhase, is_believed
@@ -185,8 +185,14 @@ class Session:
         try:
             while True:
                 lookup.sent_at = None
-                if self._limiter.paused_until > lookup.at and (failure := self.admission.too_late(lookup)):
+                own = self.admission.refused.get(lookup.reference, NOT_REFUSED)
+                if max(own.until, self._limiter.paused_until) > lookup.at and (
+                    failure := self.admission.too_late(lookup)
+                ):
                     raise failure
+                if own.until > lookup.at:
+                    with LookupPhase(lookup, "queued"):
+                        await self.sleep(own.until)
                 try:
                     if self._keys.version == lookup.declined[0]:
                         await self._renew_key(lookup)
@@ -229,7 +235,8 @@ class Session:
             lookup.declined = lookup.key_version, error
             return 0.0
         lookup.retries = lookup.retries or Retries(options.retry, self._random, lookup.is_timed)
-        delay = None if self.admission.is_rejected(lookup) else lookup.retries.delay(classify(error))
+        is_alone = self.admission.refused.get(lookup.reference, NOT_REFUSED).is_alone
+        delay = None if self.admission.is_rejected(lookup) else lookup.retries.delay(classify(error), is_alone=is_alone)
         if delay is None or self._is_closed:
             raise error
         return max(delay, lookup.retries.own_wait(error))

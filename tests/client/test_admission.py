@@ -118,3 +118,39 @@ async def test_late():
     assert desk.admission.limiter.in_flight == 0
     assert desk.admission.outage.answered_at == desk.clock.now() + 1.0
     assert math.isclose(desk.admission.outage.allowed, 2.0)
+
+
+REFUSED = errors.RateLimitedError("slow down", status_code=429, asked_pause=5.0)
+ALONE = {
+    # After fifty answers, what is asked for in turn (a capital is refused); whether the last refusal is about that
+    "a first refusal": ("R", False),
+    "another reference that is refused": ("R a b c S", False),
+    "a second one, after an answer to another": ("R a R", True),
+    "a second one, without an answer to another": ("R R", False),
+    "a third one, without an answer to another after the second": ("R a R R", False),
+    "a second one, where many others are refused": ("S a T b U c V d W e R f R", False),
+    "a second one, after its own answer": ("R a r b R", False),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+async def test_refused_alone(name):
+    """A reference that is refused again, while others are answered, pauses neither the client nor its learning."""
+    asked, is_alone = ALONE[name]
+    desk = Desk()
+    await desk.play("first", *[None] * 50)
+    for each in asked.split():
+        await asyncio.sleep(desk.admission.limiter.paused_seconds())
+        await desk.play(each.lower(), REFUSED if each.isupper() else None)
+    assert desk.admission.refused[asked[-1].lower()].is_alone is is_alone
+    assert (desk.admission.limiter.paused_seconds() == 0) is is_alone
+
+
+async def test_refused_long_ago():
+    """A refusal of ten minutes ago says nothing."""
+    desk = Desk()
+    for _ in range(2):
+        await desk.play("first", *[None] * 50)
+        await desk.play("r", REFUSED)
+        await asyncio.sleep(600.0)
+    assert desk.admission.refused["r"].times == 1

@@ -2,13 +2,16 @@
 
 import asyncio
 import random
+from contextlib import suppress
 
 import pytest
 
 from payclient import Stats, Transaction
-from support.fakes import ScriptedTransport, client, now, throttled
+from payclient.errors import PayClientError, RateLimitedError
+from support.fakes import ScriptedTransport, answer, client, document, now, throttled
 from support.goodput import SITUATIONS, Service, play, visit
 from support.limits import bucket, nothing, window
+from support.outages import crowd
 
 pytestmark = pytest.mark.virtual_time
 SECONDS, SETTLED = 60.0, 20.0
@@ -48,6 +51,63 @@ async def test_queue_of_a_few_seconds():
     service = Service(nothing, lambda: 0.3)
     played = await visit(service, 9.5, seconds=100.0, seed=1, max_rate=10.0)
     assert played.answered(20.0) == 1.0
+
+
+ALWAYS_REFUSED = {
+    # Number of references, seconds of `Retry-After`, the limit besides, and the share of the others that is answered
+    "one": (1, None, lambda: nothing, 1.0),
+    "three": (3, None, lambda: nothing, 0.99),
+    "one, with a pause": (1, 5, lambda: nothing, 0.98),
+    "three, before a bucket": (3, None, lambda: bucket(20), 0.99),
+    "one, before a limit without a burst": (1, None, lambda: bucket(20, 1), 0.98),
+}
+
+
+@pytest.mark.parametrize("case", ALWAYS_REFUSED)
+async def test_references_that_are_always_refused(case):
+    """Some references that are asked for again and again, and always get a 429, take no answer from the others."""
+    bad, asked, refuse, share = ALWAYS_REFUSED[case]
+    random.seed(1)
+    chance, told = random.Random(1), throttled(asked)
+    transport = ScriptedTransport(
+        latency=lambda: chance.uniform(0.03, 0.12),
+        refuse=refuse(),
+        default=lambda reference: told if reference.startswith("BAD") else answer(document(reference)),
+    )
+
+    async def reload(reference):
+        await asyncio.sleep(10.0)
+        while True:
+            with suppress(PayClientError):
+                await pay.get_transaction(reference)
+            await asyncio.sleep(2.0)
+
+    async with client(transport, deadline=5.0) as pay, asyncio.TaskGroup() as staff:
+        reloading = [staff.create_task(reload(f"BAD{number}")) for number in range(bad)]
+        calls = await crowd(pay, rate=14, until=60.0)
+        for each in reloading:
+            each.cancel()
+    assert sum(call.error is None for call in calls) >= share * len(calls)
+    assert len(transport.sent) - len(calls) <= bad * 60
+
+
+async def test_pause_of_one_reference():
+    """If only one reference is refused, its lookups wait out the pause, or are told at once."""
+    told = throttled(60)
+    async with client(ScriptedTransport(latency=0.1, BAD=[told, told, answer(document("BAD"))])) as pay:
+        for number in range(50):
+            await pay.get_transaction(f"T{number}")
+        for sent in (1, 2, 2):
+            with pytest.raises(RateLimitedError) as caught:
+                await pay.get_transaction("BAD")
+            assert 59 < caught.value.retry_after <= 60
+            assert (pay.stats.paused_seconds > 0, pay.stats.attempts) == (sent == 1, 50 + 2 * sent - 1)
+            await asyncio.sleep(pay.stats.paused_seconds)
+            if sent == 1:
+                await pay.get_transaction("T")
+        began = now()
+        assert (await pay.get_transaction("BAD", deadline=100.0)).reference == "BAD"
+        assert 59 < now() - began < 61
 
 
 async def test_burst():

@@ -74,9 +74,11 @@ class Retries:
     _seen: Counter[Again] = field(factory=Counter, init=False)
     _waits: int = field(default=0, init=False)
 
-    def delay(self, verdict: Classification) -> float | None:
-        """Return the seconds to wait before the next attempt, or None without one."""
+    def delay(self, verdict: Classification, *, is_alone: bool = False) -> float | None:
+        """Return the seconds to wait before the next attempt, or None without one. *is_alone*: others are accepted."""
         again, seen = verdict.again, self._seen
+        if again is Again.UNCOUNTED and is_alone:
+            again = Again.LATER
         if again is Again.NEVER or self.policy.max_attempts == 1:
             return None
         seen[again] += 1
