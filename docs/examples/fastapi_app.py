@@ -22,7 +22,8 @@ async def lifespan(app: FastAPI) -> AsyncIterator[State]:
 
 
 def pay_of(request: Request) -> AsyncClient:
-    return request.state.pay
+    pay: AsyncClient = request.state.pay
+    return pay
 
 
 Pay = Annotated[AsyncClient, Depends(pay_of)]

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from litestar import Litestar, Request, Response, get
 from litestar.datastructures import State
@@ -20,11 +21,11 @@ async def lifespan(app: Litestar) -> AsyncIterator[None]:
 
 @get("/payments/{reference:str}")
 async def payment(reference: FromPath[str], state: State) -> dict[str, str | int | None]:
-    transaction = await state.pay.get_transaction(reference)
-    return transaction.as_json()
+    pay: AsyncClient = state.pay
+    return (await pay.get_transaction(reference)).as_json()
 
 
-def no_answer(request: Request, error: PayClientError) -> Response:
+def no_answer(request: Request[Any, Any, Any], error: PayClientError) -> Response[dict[str, str]]:
     if error.http_status == 500:  # a mistake of the application, such as a forgotten variable
         return mistake(request, error)
     if error.http_status == 503 and error.is_first:  # False for each visitor that a known outage refuses
@@ -32,7 +33,7 @@ def no_answer(request: Request, error: PayClientError) -> Response:
     return Response({"detail": error.detail}, status_code=error.http_status, headers=error.http_headers)
 
 
-def mistake(request: Request, error: Exception) -> Response:
+def mistake(request: Request[Any, Any, Any], error: Exception) -> Response[dict[str, str]]:
     """Litestar logs mistakes of the application in debug mode only."""
     logging.getLogger(__name__).error("internal server error", exc_info=error)
     return Response({"detail": "internal server error"}, status_code=500)

@@ -146,7 +146,8 @@ router = APIRouter()
 
 
 def shop_of(request: Request) -> Shop:
-    return request.app.state.shop
+    shop: Shop = request.app.state.shop
+    return shop
 
 
 InShop = Annotated[Shop, Depends(shop_of)]

@@ -27,8 +27,12 @@ def unfit(name: str, wanted: str, found: str) -> ConfigurationError:
 
 
 def unknown_name(name: str, known: Iterable[str], given: object) -> ConfigurationError:
-    found = repr(given) if len(str(given)) <= _MAX_NAME else "a longer word"  # it may be the key, in the wrong variable
-    return unfit(name, f"one of {', '.join(repr(str(word)) for word in known)}", found)
+    return unfit(name, f"one of {', '.join(repr(str(word)) for word in known)}", _shown(given))
+
+
+def _shown(given: object) -> str:
+    # It may be the key, in the wrong option or variable.
+    return "a longer word" if isinstance(given, str) and len(given) > _MAX_NAME else repr(given)
 
 
 def must_be(wanted: str, is_fit: Callable[[Any], bool], *, shows_type: bool = False) -> Validator:
@@ -36,7 +40,7 @@ def must_be(wanted: str, is_fit: Callable[[Any], bool], *, shows_type: bool = Fa
 
     def check(_: object, attribute: Any, value: Any) -> None:
         if not is_fit(value):
-            raise unfit(attribute.alias, wanted, type(value).__name__ if shows_type else repr(value))
+            raise unfit(attribute.alias, wanted, type(value).__name__ if shows_type else _shown(value))
 
     return check
 
