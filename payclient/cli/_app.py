@@ -98,8 +98,9 @@ def make_app(named: Container[str]) -> App:
 
 
 def _examples(command: str) -> str:
-    examples: Any = import_module(_MODULES[command]).EXAMPLES
-    return str(examples if isinstance(examples, str) else examples[command]).strip()
+    """Return the last section of the command's docstring: lines to type, and the exit statuses."""
+    docstring = inspect.getdoc(getattr(import_module(_MODULES[command]), command)) or ""
+    return inspect.cleandoc(docstring.partition("\nExamples:\n")[2])
 
 
 class _Headings(DefaultFormatter):

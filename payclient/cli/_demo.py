@@ -98,11 +98,6 @@ def _changed(fields: Fields, changes: Fields) -> Fields:
     return {**fields, **new}
 
 
-EXAMPLES = """
-$ payclient demo
-$ payclient demo --rows 500 --out demo-report
-"""
-
 _RATE_LIMIT = "500/s"
 _FAULT_SHARE = 0.02
 _MAX_SHOWN = 20
@@ -129,6 +124,10 @@ async def demo(
         seed: Seed of the ledger and of the faults.
         out: Folder for the ledger and the report. Default: a new temporary folder, which is kept.
         streams: Streams of the process.
+
+    Examples:
+        $ payclient demo
+        $ payclient demo --rows 500 --out demo-report
     """
     folder = out or Path(tempfile.mkdtemp(prefix="payclient-demo-"))
     folder.mkdir(parents=True, exist_ok=True)

@@ -20,14 +20,6 @@ from payclient.reconcile import Journal, Rules, RulesError, Status, parse_rules,
 from payclient.reconcile.ledger import ABSENT, KINDS, Dialect, Entry, Ledger, RejectedEntry, column_names, combined
 from payclient.reconcile.report.wording import in_words
 
-EXAMPLES = """
-$ payclient ledger ledger.csv
-$ payclient ledger ledger.csv --decimal , --thousands . --save-rules rules.toml
-$ payclient ledger ledger.xlsx --header-row 4
-
-Exit status: 0 every row can be used. 1 rows are rejected, or the ledger is empty. 2 usage, or an unreadable ledger.
-"""
-
 
 def ledger(
     ledger: Annotated[Path, Parameter(allow_leading_hyphen=True)],
@@ -53,6 +45,14 @@ def ledger(
         source: Reading the ledger.
         dialect: Declaring how it is written.
         streams: Streams of the process.
+
+    Examples:
+        $ payclient ledger ledger.csv
+        $ payclient ledger ledger.csv --decimal , --thousands . --save-rules rules.toml
+        $ payclient ledger ledger.xlsx --header-row 4
+
+        Exit status: 0 every row can be used. 1 rows are rejected, or the ledger is empty. 2 usage, or an unreadable
+        ledger.
     """
     given = asdict(dialect, filter=lambda _, value: value not in (None, (), "") and value is not False)
     declared, call = Declared(ledger, rules, source, given), streams.call

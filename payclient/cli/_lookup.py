@@ -8,7 +8,7 @@ import platform
 import re
 import ssl
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing, suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -30,25 +30,6 @@ from payclient.client import resolve_base_url, resolve_environment
 from payclient.protocol import Environment, Found, Outcome, check_reference, endpoint, masked
 from payclient.transports import Network, Request, Response, resolve_network
 from payclient.transports.fast import FastTransport
-
-EXAMPLES: Mapping[str, str] = {
-    "get": """
-$ payclient get T0000000001DEMO
-$ payclient get T0000000001DEMO T0000000002DEMO --environment sandbox
-$ payclient get --json - < references.txt | jq .status
-$ payclient get --api-key-file /run/secrets/pay T0000000001DEMO
-
-Exit status: 0 all found. 1 some not found or declined. 2 usage. 3 the key or the address is missing or wrong, or this
-computer is refused. 75 some lookups failed: try again. 130 interrupted.
-""",
-    "doctor": """
-$ payclient doctor
-$ payclient doctor T0000000001DEMO --json
-
-Exit status: 0 everything works. 2 an option is wrong. 3 the key or the address is missing or wrong, or this computer
-is refused. 75 the service could not be asked, try again. 130 interrupted.
-""",
-}
 
 _COLUMNS = (
     *("reference", "status", "amount", "fee", "amount_received"),
@@ -209,6 +190,15 @@ async def get(
         deadline: Time for all lookups together, waits included. With `-`, for each lookup. `none` for no limit.
         connection: The service, and the limits of lookups.
         streams: Streams of the process.
+
+    Examples:
+        $ payclient get T0000000001DEMO
+        $ payclient get T0000000001DEMO T0000000002DEMO --environment sandbox
+        $ payclient get --json - < references.txt | jq .status
+        $ payclient get --api-key-file /run/secrets/pay T0000000001DEMO
+
+        Exit status: 0 all found. 1 some not found or declined. 2 usage. 3 the key or the address is missing or wrong,
+        or this computer is refused. 75 some lookups failed: try again. 130 interrupted.
     """
     if not references:
         refuse("get needs at least one reference, or - to read them from standard input")
@@ -255,6 +245,13 @@ async def doctor(
         deadline: Time for the lookup.
         connection: Which service is asked, and how.
         streams: Streams of the process.
+
+    Examples:
+        $ payclient doctor
+        $ payclient doctor T0000000001DEMO --json
+
+        Exit status: 0 everything works. 2 an option is wrong. 3 the key or the address is missing or wrong, or this
+        computer is refused. 75 the service could not be asked, try again. 130 interrupted.
     """
     check_reference(reference)
     found = [f"payclient {version('payclient')}", f"Python {platform.python_version()}", ssl.OPENSSL_VERSION]

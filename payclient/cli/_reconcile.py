@@ -38,21 +38,11 @@ from payclient.cli._report import verdict_lines
 from payclient.client import resolve_environment
 from payclient.errors import InvalidReferenceError, PayClientError
 from payclient.protocol import check_reference
-from payclient.reconcile import EXIT_STATUSES, Condition, OnProgress, Phase, Progress, Rules, folders, report
+from payclient.reconcile import Condition, OnProgress, Phase, Progress, Rules, folders, report
 from payclient.reconcile.ledger import Entry, Ledger, RejectedEntry
 from payclient.reconcile.report import integrity
 from payclient.reconcile.report.model import StatementAbout
 from payclient.reconcile.report.wording import in_words
-
-EXAMPLES = f"""
-$ payclient reconcile ledger.csv --out report
-$ payclient reconcile ledger.csv --out runs/22 --previous runs/21 --fail-on-new medium
-
-Exit status: 0 {EXIT_STATUSES[0]}. 1 {EXIT_STATUSES[1]}.
-2 usage, or an unreadable ledger. 3 {EXIT_STATUSES[3]}. 3 too if the
-key or the address is missing or wrong, or this computer is refused. 75 {EXIT_STATUSES[75]}.
-130 interrupted and saved.
-"""
 
 
 async def reconcile(
@@ -86,6 +76,15 @@ async def reconcile(
         output: Output and exit status.
         connection: The service, and the limits of lookups.
         streams: Streams of the process.
+
+    Examples:
+        $ payclient reconcile ledger.csv --out report
+        $ payclient reconcile ledger.csv --out runs/22 --previous runs/21 --fail-on-new medium
+
+        Exit status: 0 nothing to do. 1 breaks of at least medium severity, rejected rows, or columns newly left out
+        (--fail-on changes that). 2 usage, or an unreadable ledger. 3 no transaction was found, so key or environment
+        may be wrong: name an existing reference with --canary. 3 too if the key or the address is missing or wrong,
+        or this computer is refused. 75 incomplete; the same command resumes. 130 interrupted and saved.
     """
     check_out(out, earlier.previous, "the previous run, ")
     connection.check(ledger, other.statement)

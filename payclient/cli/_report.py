@@ -25,58 +25,6 @@ from payclient.reconcile.report import Report, integrity, rows
 from payclient.reconcile.report.model import BreakItem, BridgeLine, JudgedAgain
 from payclient.reconcile.report.wording import in_words, moves, roll_forward_lines, rules_sentences
 
-EXAMPLES: Mapping[str, str] = {
-    "show": """
-$ payclient show reports/2026-11-21
-$ (echo '~~~'; payclient show reports/2026-11-21; echo '~~~') >> "$GITHUB_STEP_SUMMARY"
-
-Exit status: 0 for any verdict. 2 when the report is missing or was changed.
-""",
-    "explain": """
-$ payclient explain report T0000000001DEMO
-
-Exit status: 0 if the ledger has the reference, 1 if it does not.
-""",
-    "verify": """
-$ payclient verify report
-
-Exit status: 0 everything is unchanged. 1 a file is missing or changed, or the journal is damaged.
-""",
-    "sign": """
-$ payclient sign report --prepared "Ana Pratama"
-$ payclient sign report --reviewed "Budi Santoso"
-
-Exit status: 0 signed. 1 not signed: a file is missing or changed, or the journal is damaged.
-""",
-    "diff": """
-$ payclient diff reports/2026-11-20 reports/2026-11-21
-$ payclient diff reports/2026-11-20 reports/2026-11-21 --json | jq .counts
-
-Exit status: 0 no break is new, changed or reopened. 1 something at or above `--fail-on` is. 2 the reports cannot be
-compared. 75 otherwise, if the state of a break is not known.
-""",
-    "decisions": """
-$ payclient decisions reports/2026-11-21/report.xlsx --by ana
-$ payclient decisions ~/Downloads/report.xlsx --folder reports/2026-11-21 --by ana
-
-Resolutions: `accepted until 2026-12-31`, `corrected in the ledger`, `raised with the service`.
-
-Exit status: 0 when everything was imported. 2 if one is refused, and then none is imported.
-""",
-    "rejudge": """
-$ payclient rejudge reports/2026-11-21 --rules new-rules.toml --out reports/2026-11-21-b
-$ payclient rejudge reports/2026-11-21 --grace 2d --out reports/2026-11-21-grace
-
-Exit status: as `payclient reconcile` for these rows.
-""",
-    "report": """
-$ payclient report report
-$ payclient report report --json --quiet | jq .buckets
-
-The same journal gives the same bytes. Exit status: as `payclient reconcile` for the same rows.
-""",
-}
-
 _MAX_BREAKS = 10
 _MAX_CHANGES = 10
 _FIELDS = (*COMPARED, "payment_name")
@@ -91,6 +39,12 @@ def show(folder: Path, /, *, streams: OwnStreams) -> int:
     Args:
         folder: Folder of the report.
         streams: Streams of the process.
+
+    Examples:
+        $ payclient show reports/2026-11-21
+        $ (echo '~~~'; payclient show reports/2026-11-21; echo '~~~') >> "$GITHUB_STEP_SUMMARY"
+
+        Exit status: 0 for any verdict. 2 when the report is missing or was changed.
     """
     summary = unchanged_summary(folder, "cannot be shown")
     breaks = (row for row, _ in rows.rows_of(folder / rows.ROWS) if row.bucket is Bucket.BREAK)
@@ -156,6 +110,11 @@ def explain(folder: Path, reference: str, /, *, streams: OwnStreams) -> int:
         folder: Folder of the report.
         reference: Reference as written in the ledger.
         streams: Streams of the process.
+
+    Examples:
+        $ payclient explain report T0000000001DEMO
+
+        Exit status: 0 if the ledger has the reference, 1 if it does not.
     """
     check_run(folder, folders.JOURNAL)
     reference = reference.encode(errors="replace").decode()  # ledgers are UTF-8 once read
@@ -236,6 +195,11 @@ def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -
         folder: Folder of the report.
         allow_edits: Ignore changes to `report.xlsx`, which people edit, and since a signature.
         streams: Streams of the process.
+
+    Examples:
+        $ payclient verify report
+
+        Exit status: 0 everything is unchanged. 1 a file is missing or changed, or the journal is damaged.
     """
     check_run(folder)
     problems, (journal, decided) = folders.problems_of(folder), (folder / folders.JOURNAL, folder / integrity.DECISIONS)
@@ -277,6 +241,12 @@ def sign(
         prepared: Name of the preparer.
         reviewed: Name of the reviewer: another person.
         streams: Streams of the process.
+
+    Examples:
+        $ payclient sign report --prepared "Ana Pratama"
+        $ payclient sign report --reviewed "Budi Santoso"
+
+        Exit status: 0 signed. 1 not signed: a file is missing or changed, or the journal is damaged.
     """
     check_run(folder, integrity.MANIFEST)
     given = {"prepared": (prepared or "").strip(), "reviewed": (reviewed or "").strip()}
@@ -333,6 +303,13 @@ def diff(
         as_json: Print one JSON object with everything instead.
         quiet: Print only errors. With `--json`, also the object.
         streams: Streams of the process.
+
+    Examples:
+        $ payclient diff reports/2026-11-20 reports/2026-11-21
+        $ payclient diff reports/2026-11-20 reports/2026-11-21 --json | jq .counts
+
+        Exit status: 0 no break is new, changed or reopened. 1 something at or above `--fail-on` is. 2 the reports
+        cannot be compared. 75 otherwise, if the state of a break is not known.
     """
     for folder in (earlier, later):
         check_run(folder, integrity.MANIFEST)
@@ -395,6 +372,14 @@ def decisions(
         by: Name of the person who decided.
         folder: Folder of the run. Default: the workbook's.
         streams: Streams of the process.
+
+    Examples:
+        $ payclient decisions reports/2026-11-21/report.xlsx --by ana
+        $ payclient decisions ~/Downloads/report.xlsx --folder reports/2026-11-21 --by ana
+
+        Resolutions: `accepted until 2026-12-31`, `corrected in the ledger`, `raised with the service`.
+
+        Exit status: 0 when everything was imported. 2 if one is refused, and then none is imported.
     """
     workbook = workbook / integrity.WORK_LIST if workbook.is_dir() else workbook
     folder = folder or workbook.parent
@@ -429,6 +414,12 @@ def report(
         folder: Folder of the report.
         output: Output and exit status.
         streams: Streams of the process.
+
+    Examples:
+        $ payclient report report
+        $ payclient report report --json --quiet | jq .buckets
+
+        The same journal gives the same bytes. Exit status: as `payclient reconcile` for the same rows.
     """
     check_run(folder, folders.JOURNAL)
     return _written(folder, output, streams)
@@ -469,6 +460,12 @@ def rejudge(
         settles_within: Time until a payment is in the statement, such as `3d` or `2 business days`.
         output: Output and exit status.
         streams: Streams of the process.
+
+    Examples:
+        $ payclient rejudge reports/2026-11-21 --rules new-rules.toml --out reports/2026-11-21-b
+        $ payclient rejudge reports/2026-11-21 --grace 2d --out reports/2026-11-21-grace
+
+        Exit status: as `payclient reconcile` for these rows.
     """
     settling_within(judging.rules(), settles_within)  # refuses what cannot be used before anything is copied
     check_out(out, folder)

@@ -18,17 +18,6 @@ from payclient._shared.remedy import Shell, Way, shell_here
 from payclient.cli._process import Exit, OwnStreams, Seconds, refuse
 from payclient.testing import FakeService, Latency, Reply
 
-EXAMPLES = """
-$ payclient sandbox --port 8080
-$ payclient sandbox --transactions transactions.jsonl --rate-limit 50/s --fault-share 0.02 --latency 0.1
-
-The first line on standard output can be pasted into another shell; scripts can wait for it:
-
-```console
-export PAYCLIENT_BASE_URL=http://127.0.0.1:8080 PAYCLIENT_API_KEY=fake-api-key PAYCLIENT_ENVIRONMENT=sandbox
-```
-"""
-
 _READY_MADE: tuple[dict[str, Any], ...] = (
     {"reference": "T0000000001DEMO", "status": "Paid", "amount": 150000},
     {"reference": "T0000000002DEMO", "status": "Pending", "amount": 75000},
@@ -121,6 +110,16 @@ async def sandbox(
         latency: Time until an answer.
         seed: Seed of the faults.
         streams: Streams of the process.
+
+    Examples:
+        $ payclient sandbox --port 8080
+        $ payclient sandbox --transactions transactions.jsonl --rate-limit 50/s --fault-share 0.02 --latency 0.1
+
+        The first line on standard output can be pasted into another shell; scripts can wait for it:
+
+        ```console
+        export PAYCLIENT_BASE_URL=http://127.0.0.1:8080 PAYCLIENT_API_KEY=fake-api-key PAYCLIENT_ENVIRONMENT=sandbox
+        ```
     """
     service = SandboxService(
         rate_limit=rate_limit, fault_share=fault_share, latency=Latency(seconds=latency), seed=seed

@@ -15,7 +15,7 @@ import payclient
 from payclient import errors
 from payclient.cli._app import COMMANDS, make_app
 from payclient.cli._process import Exit
-from payclient.cli._reconcile import EXAMPLES
+from payclient.cli._reconcile import reconcile
 from payclient.reconcile import Bucket, Code
 from payclient.reconcile._judgement.summary import EXIT_STATUSES
 from payclient.reconcile.ledger import Dialect
@@ -231,7 +231,7 @@ def test_exit_statuses_of_a_run():
     page = (REFERENCE / "cli.md").read_text(encoding="utf-8").replace("`", "")
     for status, cases in re.findall(r"^Status (\d+):\n\n((?:[- ] .*\n)+)", page, re.MULTILINE):
         table[status] += " ".join(cases.split())
-    text = " ".join(EXAMPLES.replace("`", "").split())
+    text = " ".join(reconcile.__doc__.replace("`", "").split())
     for status, meaning in EXIT_STATUSES.items():
         assert meaning in table[str(status)]
         assert f"{status} {meaning}" in text
