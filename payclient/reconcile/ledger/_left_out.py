@@ -18,7 +18,8 @@ that every payment has.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from functools import lru_cache
 from typing import Any
@@ -280,8 +281,29 @@ class UnusedColumn:
 
 
 @lru_cache(maxsize=MAX_COUNTED)
-def _shape(text: str) -> str:
+def _shape_of_zeros(text: str) -> str:
     return _LABEL.sub(r"\1#\2", text)
+
+
+def _shape(text: str) -> str:
+    return _shape_of_zeros(text.translate(_ZEROS))
+
+
+def _reversal(text: str) -> str:
+    """Return the word for money that went back. Empty without one."""
+    words = "" if text.isdigit() else f"_{_columns.normalise_name(text)}_"
+    return next((word for spelling, word in _REVERSALS.items() if spelling in words), "")
+
+
+_VIEWS: tuple[Callable[[str], str], ...] = (
+    _shape,
+    lambda text: _shape(text).split(" ", 1)[0],
+    lambda text: _shape(text).rsplit(" ", 1)[-1],
+    _reversal,
+    lambda text: mark[1] if (mark := _MARK.search(text)) else "",
+    lambda text: text[-1] if text.isdigit() else "",
+)
+"""What many different texts may share: three shapes, a word, a mark at the end, and the last digit of a code."""
 
 
 class Evidence:
@@ -291,19 +313,18 @@ class Evidence:
         self.name, self._reader = name, reader
         self.counts: dict[Any, int] = {}
         """Cells still to be examined, without repetitions."""
-        self._filled = self._times = self._greatest = self._last = 0
+        self.words = Counter[str]()
+        """All different texts while they are few. The most frequent ones otherwise."""
+        self._views = [(view, Counter[str]()) for view in _VIEWS]
+        """The rows by each view, until there are too many."""
         self._years = Counter[int]()
+        self._filled = self._times = self._greatest = self._last = 0
         self._sum: int | None = 0
+        """None if an amount is not written as declared."""
         self._may_be_money = self._are_running = True
         self._has_objects = False
         self._texts = set[str]()
         """The cells that are neither numbers nor times."""
-        self.words: dict[str, int] = {}
-        """All different texts while they are few. The most frequent ones otherwise."""
-        self._shapes = Counter[str](), Counter[str](), Counter[str]()
-        """The words with `#` for each label, and what these begin and end with."""
-        self._reversals, self._marks, self._digits = Counter[str](), Counter[str](), Counter[str]()
-        """Words for money that went back, marks at the end of texts, and last digits of codes."""
 
     def add(self, cell: Any) -> None:
         if cell.__hash__ is None:  # a list or an object of JSON
@@ -314,30 +335,19 @@ class Evidence:
 
     def look(self) -> None:
         for cell, rows in self.counts.items():
-            text = "" if cell is None else str(cell)
-            if text := text.removesuffix(".0").strip(_columns.BLANK):
-                self._filled += rows
-                if len(self._texts) <= _MAX_WORDS:
-                    self._classify(cell, text, rows)
-                self.words[text] = self.words.get(text, 0) + rows
-                if any(len(found) <= _MAX_WORDS for found in self._shapes):
-                    shape = _shape(text.translate(_ZEROS))
-                    parts = shape, shape.split(" ", 1)[0], shape.rsplit(" ", 1)[-1]
-                    for found, each in zip(self._shapes, parts, strict=True):
-                        if len(found) <= _MAX_WORDS:
-                            found[each] += rows
-                self._count_marks(text, rows)
+            text = "" if cell is None else str(cell).removesuffix(".0").strip(_columns.BLANK)
+            if not text:
+                continue
+            self._filled += rows
+            self.words[text] += rows
+            if len(self._texts) <= _MAX_WORDS:
+                self._classify(cell, text, rows)
+            for view, counts in self._views:
+                if len(counts) <= _MAX_WORDS and (part := view(text)):
+                    counts[part] += rows
         self.counts = {}
         if len(self.words) > MAX_COUNTED:  # words that rows share stay
-            self.words = dict(Counter(self.words).most_common(MAX_COUNTED // 2))
-
-    def _count_marks(self, text: str, rows: int) -> None:
-        if text.isdigit():
-            self._digits[text[-1]] += rows
-        elif reversal := next(filter(f"_{_columns.normalise_name(text)}_".__contains__, _REVERSALS), None):
-            self._reversals[_REVERSALS[reversal]] += rows
-        elif (mark := _MARK.search(text)) and len(self._marks) <= _MAX_MARKS:
-            self._marks[mark[1]] += rows
+            self.words = Counter(dict(self.words.most_common(MAX_COUNTED // 2)))
 
     def _classify(self, cell: Any, text: str, rows: int) -> None:
         if isinstance(cell, date) or is_time(text):
@@ -345,26 +355,26 @@ class Evidence:
             if year := _YEAR.search(text):
                 self._years[int(f"20{year[0]}"[-4:])] += rows
             return
-        try:
+        number = None
+        with suppress(CellProblem):
             number = self._reader.read(text if isinstance(cell, float | str) else cell)
-        except CellProblem:
-            number = None
         if number is None and not may_be_money(text):
             self._texts.add(text)
-            return
-        if number is None or self._sum is None:
-            self._sum, self._greatest, self._are_running = None, _MIN_SUM, False
-            return
-        self._may_be_money = self._may_be_money and not _CODE.fullmatch(text)
-        self._are_running = self._are_running and rows == 1 and (not self._greatest or abs(number - self._last) == 1)
-        self._sum, self._greatest, self._last = self._sum + number * rows, max(self._greatest, abs(number)), number
+        elif number is None or self._sum is None:
+            self._sum = None
+        else:
+            is_next = not self._greatest or abs(number - self._last) == 1
+            self._may_be_money = self._may_be_money and not _CODE.fullmatch(text)
+            self._are_running = self._are_running and rows == 1 and is_next
+            self._sum, self._greatest, self._last = self._sum + number * rows, max(self._greatest, abs(number)), number
 
     @property
     def has_money(self) -> bool:
         """Whether its numbers may be amounts: codes, flags and row numbers are not."""
-        is_counted = self._are_running and self._filled > 2 and not _NUMBERING.isdisjoint(_words_of(self.name))
+        is_readable, are_many = self._sum is not None, len(self.words) > _MAX_WORDS or self._greatest >= _MIN_SUM
+        is_counted = is_readable and self._are_running and self._filled > 2 and _NUMBERING & _words_of(self.name)
         are_numbers = len(self._texts) <= _MAX_WORDS and self._filled > self._times and self._may_be_money
-        return are_numbers and not is_counted and (len(self.words) > _MAX_WORDS or self._greatest >= _MIN_SUM)
+        return are_numbers and not is_counted and (are_many or not is_readable)
 
     @property
     def _are_codes(self) -> bool:
@@ -373,50 +383,44 @@ class Evidence:
         is_like_code = len({*map(len, numbers)}) == 1 and len(numbers) <= _MAX_REPEATED
         return (len(numbers) <= _MAX_WORDS or is_like_code) and sum(numbers.values()) >= 2 * len(numbers)
 
-    def found(self, rows: int) -> UnusedColumn | None:
+    def unused(self, rows: int) -> UnusedColumn | None:
         """Return what its cells may mean for *rows*. None if they are meaningless."""
         if not self._filled:
             return None
-        empty = {_EMPTY: rows - self._filled} if rows > self._filled else {}
         if self.has_money and self._times < self._filled and not self._are_codes:
             return UnusedColumn(self.name, {} if self._sum is not None else self.words, self._sum)
-        rest = {_FILLED: self._filled} if empty or self._has_objects else {}
-        words = {**(self._few or self._marked or rest), **empty}
-        return UnusedColumn(self.name, dict(Counter(words).most_common())) if words else None
+        rest = {_FILLED: self._filled} if rows > self._filled or self._has_objects else {}
+        words = +Counter({**(self._few or self._marks or rest), _EMPTY: rows - self._filled})
+        return UnusedColumn(self.name, dict(words.most_common())) if words else None
 
     @property
     def _few(self) -> Mapping[str, int]:
-        """The texts of its cells, or the few ways they are written or begin. Empty if there are many."""
+        """The texts of its cells, or the few ways they are written or begin or end. Empty if there are many."""
         are_times = self._times == self._filled
         eras = self._eras if are_times else {}
         if are_times and len(eras) < 2 and _words_of(self.name) - _TIMES_BESIDE <= _TIMES:
             return {}
         are_labels = not self._has_objects and all(n == 1 and _NAME.fullmatch(word) for word, n in self.words.items())
-        (word, most), (_, second) = [*Counter(self.words).most_common(2), ("", 0)][:2]
+        (word, most), (_, second) = [*self.words.most_common(2), ("", 0)][:2]
         is_alone = most >= _MAX_WORDS * max(second, 1)  # next to texts that are hardly shared
         is_shared = len(self.words) <= min(_MAX_REPEATED, self._filled // 2) and not is_alone
         if not are_labels and (len(self.words) <= _MAX_WORDS or is_shared):
             return self.words
         if is_alone or 2 * most > self._filled > most:
             return {word: most, _OTHERS: self._filled - most}
-        few: Sequence[Mapping[str, int]] = [eras] if are_times else self._shapes
+        shapes: Sequence[Mapping[str, int]] = [eras] if are_times else [counts for _, counts in self._views[:3]]
         rest = {_FILLED: self._filled} if are_times else dict[str, int]()
-        return next((found for found in few if 1 < len(found) <= _MAX_WORDS), rest)
+        return next((counts for counts in shapes if 1 < len(counts) <= _MAX_WORDS), rest)
 
     @property
-    def _marked(self) -> Mapping[str, int]:
-        """The words and marks in texts that differ in each row."""
-        marks, digits = self._marks, self._digits
-        if self._reversals:
-            marked = self._reversals
-        elif 0 < len(marks) <= _MAX_MARKS and marks.total() < self._filled:
-            marked = marks
-        elif 1 < len(digits) <= _MAX_FLAGS and digits.total() >= _MIN_FLAGGED:
-            marked = digits
-        else:
-            return {}
-        others = {_OTHERS: rest} if (rest := self._filled - marked.total()) else {}
-        return {f"… {word}": rows for word, rows in marked.items()} | others
+    def _marks(self) -> Mapping[str, int]:
+        """The words, marks and last digits in texts that differ in each row."""
+        reversals, marks, digits = (counts for _, counts in self._views[3:])
+        are_marks = len(marks) <= _MAX_MARKS and marks.total() < self._filled
+        are_flags = 1 < len(digits) <= _MAX_FLAGS and digits.total() >= _MIN_FLAGGED
+        shown = reversals or (marks if are_marks else Counter()) or (digits if are_flags else Counter())
+        rest = {_OTHERS: self._filled - shown.total()} if shown else {}
+        return +Counter({f"… {part}": rows for part, rows in shown.items()} | rest)
 
     @property
     def _eras(self) -> dict[str, int]:
@@ -468,7 +472,7 @@ class Unused:
     def found(self, *, are_ignored: bool) -> tuple[UnusedColumn, ...]:
         """Return what the columns, ignored by name or not, may mean for the rows. Complete at the end."""
         columns = (column for column in self._columns if (column.name in self.ignored) is are_ignored)
-        named = (unused for column in columns if (unused := column.found(self._rows)) is not None)
+        named = (unused for column in columns if (unused := column.unused(self._rows)) is not None)
         currency = self._used.get("currency") if self.is_currency_used else None
         return tuple(unused for unused in named if unused.name != currency or _EMPTY in unused.words)
 
