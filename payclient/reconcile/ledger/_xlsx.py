@@ -26,7 +26,8 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
+from string import ascii_uppercase
 from typing import IO, Any
 from unicodedata import category
 from xml.etree.ElementTree import Element, TreeBuilder
@@ -171,6 +172,7 @@ _FORMATS = {
     9: NumberFormat("0%"),
     10: NumberFormat("0.00%"),
 }
+_STRUCK = "struck through"
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 _MAX_CHARACTERS = _MIB
 _PIECE_BYTES = 1 << 13  # small, so that the elements of a piece stay in the processor's cache
@@ -302,6 +304,13 @@ class _Workbook:
                 found[each.attrib["Id"]] = each.attrib["Type"].rpartition("/")[2], target
         return found
 
+    def commented(self, part: str) -> set[int]:
+        """Return the numbers of the rows of a sheet that have a comment."""
+        parts = (target for kind, target in self._relations(part).values() if kind == "comments")
+        there = filter(self._zip.NameToInfo.__contains__, parts)
+        comments = chain.from_iterable(self.elements(each, "comment", max_bytes=_MAX_TEXT_BYTES) for each in there)
+        return {int(comment.attrib["ref"].lstrip(ascii_uppercase)) for comment in comments}
+
     def _read_sheets(self, root: str, relations: Mapping[str, tuple[str, str]]) -> None:
         for each in self.elements(root, "sheet", "workbookPr", "calcPr"):
             if each.get("date1904") in _TRUE:
@@ -425,6 +434,7 @@ class _SheetReader:
         """Yield the number and the filled cells, by column from 0, of each row that has any."""
         last = 0
         with _damage_refused():
+            commented = self._book.commented(part)
             for element in self._book.elements(part, "row", max_bytes=_MAX_SHEET_BYTES):
                 row = int(element.get("r", last + 1))
                 if not last < row <= _MAX_ROWS:
@@ -432,7 +442,7 @@ class _SheetReader:
                     raise LedgerError(message, line=row)
                 last = row
                 is_hidden = element.get("hidden") in ("1", "true") or element.get("ht") == "0"
-                self.marks = ["hidden or filtered out"] if is_hidden else []
+                self.marks = ["hidden or filtered out"] * is_hidden + ["commented on"] * (row in commented)
                 if cells := self._cells(element, row):
                     yield row, cells
 
@@ -448,8 +458,8 @@ class _SheetReader:
             value = self._value(cell, place, *names)
             if value is not None and not (isinstance(value, str) and not value.strip(_columns.BLANK)):
                 cells[place] = value
-                if self._book.struck and int(cell.get("s", "0")) in self._book.struck:
-                    self.marks = [*{*self.marks, "struck through"}]
+                if self._book.struck and int(cell.get("s", "0")) in self._book.struck and _STRUCK not in self.marks:
+                    self.marks.append(_STRUCK)
         return cells
 
     def _value(self, cell: Element, place: int, value: str, formula: str, inline: str) -> Any:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl.chart import BarChart
+from openpyxl.comments import Comment
 from openpyxl.styles import Font
 
 from payclient.reconcile.ledger import Entry, LedgerError, RejectedEntry
@@ -127,27 +128,40 @@ def test_day_that_is_none():
     )
 
 
-def test_hidden_rows():
-    """Hidden rows are read."""
-
-    def hide(book):
-        book.active.row_dimensions[3].hidden = book.active.row_dimensions[4].hidden = True
-
-    with opened(by_openpyxl(("reference",), ("T1",), ("T2",), ("T3",), change=hide)) as ledger:
-        assert [row.reference for row in ledger] == ["T1", "T2", "T3"]
-        assert ledger.warnings == ("2 rows that are hidden or filtered out, but read: the first is row 3",)
+def hidden(sheet):
+    sheet.row_dimensions[3].hidden = sheet.row_dimensions[4].hidden = True
 
 
-def test_struck_through():
-    """A row that is struck through is read, and counted in a warning."""
+def struck_through(sheet):
+    sheet["A3"].font, sheet["A2"].font = Font(strike=True), Font(strike=False)
 
-    def strike(book):
-        book.active["B3"].font = Font(strike=True)
-        book.active["B2"].font = Font(strike=False)
 
-    with opened(by_openpyxl(("reference", "amount"), ("T1", 5), ("T2", 5), change=strike)) as ledger:
-        assert [row.amount for row in ledger] == [5, 5]
-        assert ledger.warnings == ("1 row that is struck through, but read: row 3",)
+def commented(sheet):
+    sheet["A3"].comment = Comment("refunded", "Ana")
+
+
+def all_of_them(sheet):
+    for mark in (struck_through, commented, hidden):
+        mark(sheet)
+
+
+HIDDEN = "2 rows that are hidden or filtered out, but read: the first is row 3"
+STRUCK, COMMENTED = (f"1 row that is {what}, but read: row 3" for what in ("struck through", "commented on"))
+
+
+@pytest.mark.parametrize(
+    ("mark", "said"),
+    [
+        (hidden, (HIDDEN,)),
+        (struck_through, (STRUCK,)),
+        (commented, (COMMENTED,)),
+        (all_of_them, (HIDDEN, COMMENTED, STRUCK)),
+    ],
+)
+def test_marks(mark, said):
+    """A row that is hidden, struck through or commented on is read, and counted in a warning."""
+    with opened(by_openpyxl(HEADER, *((f"T{n}", 5, None) for n in (1, 2, 3)), change=lambda b: mark(b.active))) as rows:
+        assert ([row.reference for row in rows], rows.warnings) == (["T1", "T2", "T3"], said)
 
 
 def two_sheets(book):
