@@ -105,8 +105,8 @@ class Answers:
 
     def _lookup(self, position: int, earlier: str | None, first: int | None, *cells: Any) -> PendingLookup:
         entries = self._entries(first, cells)
-        known = None if earlier is None else records.record_from(entries[0].reference, earlier)
-        return PendingLookup(entries[0].reference, position, entries, known)
+        record = None if earlier is None else records.record_from(entries[0].reference, earlier)
+        return PendingLookup(entries[0].reference, position, entries, record)
 
     def _entries(self, first: int | None, cells: Sequence[Any]) -> tuple[Entry, ...]:
         entries = [tables.entry_from(cells)]
@@ -212,8 +212,8 @@ class Answers:
         return self._database.fetch(query, cells)
 
     def _value(self, query: str, *cells: object) -> Any:
-        found = self._fetch(query, *cells)
-        return found[0][0] if found else None
+        rows = self._fetch(query, *cells)
+        return rows[0][0] if rows else None
 
     def _execute(self, statement: str) -> int:
         self.write()

@@ -26,29 +26,13 @@ from attrs import evolve, frozen
 
 from payclient._shared.escape import plural
 from payclient.reconcile._codec import as_json, from_json
+from payclient.reconcile._journal import answers as stored
 from payclient.reconcile._journal import tables
-from payclient.reconcile._journal.answers import (
-    FOUND,
-    LATEST_PAID,
-    MAX_POSITION,
-    Answers,
-    StoredLines,
-    StoredStatement,
-    carry_over,
-)
+from payclient.reconcile._judgement import judge as judgement
 from payclient.reconcile._judgement import records
 from payclient.reconcile._judgement.compare import settled_by
 from payclient.reconcile._judgement.errors import JournalError
 from payclient.reconcile._judgement.findings import Bucket, ResolvedBy, Row
-from payclient.reconcile._judgement.judge import (
-    Case,
-    PendingLookup,
-    are_parts,
-    judge,
-    judged_entries,
-    paid_reff_of,
-    why_not_summed,
-)
 from payclient.reconcile._judgement.rule_values import IgnoredLines, LineKinds
 from payclient.reconcile._judgement.rules import STRICT, Rules
 from payclient.reconcile._judgement.sides import Observation, StatementSide, StatementTotals
@@ -79,8 +63,8 @@ _FORGET_FAILURES = """
 # A transaction that is found is not a probe for itself.
 _UNBELIEVED = f"""
     answer IN ('not found', 'unusable')
-    AND coalesce((SELECT max(id / 2) {FOUND}), id / 2) = id / 2
-    AND coalesce((SELECT min(id / 2) {FOUND}), id / 2) = id / 2
+    AND coalesce((SELECT max(id / 2) {stored.FOUND}), id / 2) = id / 2
+    AND coalesce((SELECT min(id / 2) {stored.FOUND}), id / 2) = id / 2
 """
 _IS_JUDGED = """
     SELECT 1 FROM entries JOIN answers ON answers.id / 2 = coalesce(entries.first, position)
@@ -105,7 +89,7 @@ _OF_REPEATS = """
 _AMOUNTS = f"SELECT repeats.first, amount {_OF_REPEATS}"
 _REPEATED = f"SELECT repeats.first, {tables.of('entries', tables.ENTRY)} {_OF_REPEATS}"
 _PAID_WITH = f"""
-    SELECT reference FROM ({LATEST_PAID}) AS paid JOIN entries ON position = paid.id / 2
+    SELECT reference FROM ({stored.LATEST_PAID}) AS paid JOIN entries ON position = paid.id / 2
     WHERE paid_reff = ? AND position != ? ORDER BY paid.id LIMIT 3
 """
 _PAID_TWICE = (
@@ -116,9 +100,9 @@ _PAID_TWICE = (
     "DELETE FROM sums",
     # The first payment of each merchant_reff is the one that stands.
     f"""
-    INSERT OR IGNORE INTO paid_twice SELECT paid.paid_reff, position FROM ({LATEST_PAID}) AS paid
+    INSERT OR IGNORE INTO paid_twice SELECT paid.paid_reff, position FROM ({stored.LATEST_PAID}) AS paid
     JOIN answers USING (id) JOIN entries ON position = paid.id / 2
-    WHERE paid.paid_reff IN (SELECT paid_reff FROM ({LATEST_PAID}) GROUP BY paid_reff HAVING count(*) > 1)
+    WHERE paid.paid_reff IN (SELECT paid_reff FROM ({stored.LATEST_PAID}) GROUP BY paid_reff HAVING count(*) > 1)
     ORDER BY CAST(answers.amount AS REAL), entries.reference
     """,
 )
@@ -179,25 +163,24 @@ class Journal:
         must_exist: bool = False,
     ) -> None:
         self._database = tables.Database(None if path is None else Path(path), must_exist=must_exist)
-        self.answers: Answers = Answers(self._database)
-        self._ledger = StoredLines(self._database, "entries", "ledger", head=(None,))
-        self._statement = StoredLines(self._database, "statement", "statement")
+        self.answers: stored.Answers = stored.Answers(self._database)
+        self._ledger = stored.StoredLines(self._database, "entries", "ledger", head=(None,))
+        self._statement = stored.StoredLines(self._database, "statement", "statement")
         self.add_to_statement: Callable[[Entry | RejectedEntry], None] = self._statement.add
         with ExitStack() as on_failure:
             on_failure.callback(self.close)
             self._identify(identity)
-            self.statement: StoredStatement | None = self.noted("statement", StoredStatement)
+            self.statement: stored.StoredStatement | None = self.noted("statement", stored.StoredStatement)
             on_failure.pop_all()
         self.begin_ledger()
 
     def _identify(self, identity: Mapping[str, str] | None) -> None:
-        stored = self.note("identity")
-        if stored is None:
+        before = self.noted("identity", dict[str, str])
+        if before is None:
             self.set_note("identity", dict(identity or {}))
         elif identity is not None:
-            before = json.loads(stored)
-            names = sorted({*before, *identity})
-            different = [name for name in names if before.get(name, "none") != identity.get(name, "none")]
+            pairs = {name: [part.get(name, "none") for part in (before, identity)] for name in {*before, *identity}}
+            different = sorted(name for name, (was, now) in pairs.items() if was != now)
             # The parts that describe how both sides are written, read and judged may change before the first answer.
             if different and {"ledger", "rules", "statement"}.issuperset(different) and not self._count("FROM answers"):
                 with self._database.writing() as db:  # start over
@@ -206,7 +189,7 @@ class Journal:
                 self.set_note("identity", dict(identity))
             elif different:
                 name = different[0]
-                was, now = before.get(name, "none"), identity.get(name, "none")
+                was, now = pairs[name]
                 parts = _different_keys(was, now)
                 how = f"its {name}: {', '.join(parts)}" if parts else f"{name} was {was}, and is {now} now"
                 message = f"the journal {self._database.path} belongs to another run: {how}"
@@ -227,8 +210,8 @@ class Journal:
 
     def note(self, name: str) -> str | None:
         """Return the note called *name*. None without one."""
-        found = self._database.fetch("SELECT value FROM notes WHERE name = ?", (name,))
-        return str(found[0][0]) if found else None
+        rows = self._database.fetch("SELECT value FROM notes WHERE name = ?", (name,))
+        return str(rows[0][0]) if rows else None
 
     def noted(self, name: str, kind: type[_Kind]) -> _Kind | None:
         """Return the value of a note that is JSON. None without one."""
@@ -297,7 +280,9 @@ class Journal:
             if previous is not None:
                 run, remembered = previous
                 notes["previous"] = evolve(run, rows=self._ledger.count)
-                change = carry_over(db, remembered, after=self._ledger.count, has_statement=has_statement, rules=rules)
+                change = stored.carry_over(
+                    db, remembered, after=self._ledger.count, has_statement=has_statement, rules=rules
+                )
                 notes["ledger change"] = change
             for statement in _FINISH_LEDGER:
                 db.execute(statement)
@@ -329,16 +314,16 @@ class Journal:
         """Record that the whole statement was added, and add the references that only it has."""
         if self._statement.finish():
             return
-        known = StoredStatement(totals=totals, after=self.rows, ledger_rows=self._last_of_ledger())
+        statement = stored.StoredStatement(totals=totals, after=self.rows, ledger_rows=self._last_of_ledger())
         with self._database.writing() as db:
             db.execute(tables.INDEXES[-1])
-            for position, (reference, line) in enumerate(self._database.read(_NOT_IN_LEDGER), known.after + 1):
+            for position, (reference, line) in enumerate(self._database.read(_NOT_IN_LEDGER), statement.after + 1):
                 cells = tables.entry_cells(Entry(line=line, reference=reference))
                 db.execute(tables.ADD_ENTRY, tables.with_checksum(position, None, *cells))
-        self.statement = known
-        self.set_note("statement", known)
+        self.statement = statement
+        self.set_note("statement", statement)
 
-    def side_of(self, lookup: PendingLookup, rules: Rules) -> StatementSide | None:
+    def side_of(self, lookup: judgement.PendingLookup, rules: Rules) -> StatementSide | None:
         """Return the side of the statement, and of earlier ones, about a reference. None without a statement."""
         if self.statement is None:
             return None
@@ -388,27 +373,27 @@ class Journal:
         cells = self.note("ended_by")
         return None if cells is None else tables.observation_from(json.loads(cells))
 
-    def cases(self, reference: str | None = None, *, rules: Rules = STRICT) -> Iterator[Case]:
+    def cases(self, reference: str | None = None, *, rules: Rules = STRICT) -> Iterator[judgement.Case]:
         """Yield the case of each ledger row in order, as *rules* put rows together, or only of *reference*."""
         where, parameters = ("", ()) if reference is None else ("WHERE entries.reference = ?", (reference,))
         rows = self._database.read(f"{_CASES} {where} ORDER BY position", parameters)
         yield from filter(None, map(self._reading_cases(rules), rows))
 
-    def earlier_cases(self, *, rules: Rules = STRICT) -> Iterator[tuple[records.ReferenceRecord, list[Case]]]:
+    def earlier_cases(self, *, rules: Rules = STRICT) -> Iterator[tuple[records.ReferenceRecord, list[judgement.Case]]]:
         """Yield the record of the previous run about each reference with a break, by reference, and its cases now."""
         case_of = self._reading_cases(rules)
-        for (reference, data), stored in groupby(self._database.read(_EARLIER_CASES), key=itemgetter(0, 6)):
-            cases = (case_of(cells[1:]) for cells in stored if cells[1] is not None)
+        for (reference, data), rows in groupby(self._database.read(_EARLIER_CASES), key=itemgetter(0, 6)):
+            cases = (case_of(cells[1:]) for cells in rows if cells[1] is not None)
             yield records.record_from(reference, data), list(filter(None, cases))
 
     def settled_without_row(self) -> Iterator[records.ReferenceRecord]:
         """Yield the settlements in earlier statements that the rows of a reference do not show, for the next run."""
         for reference, data in self._database.read(_WITHOUT_ROW, (self.statement is not None,)):
-            known = records.record_from(reference, data)
-            if known.settled is not None and known.gone_for < records.MAX_GONE_FOR:
-                yield records.ReferenceRecord(reference=reference, settled=known.settled, gone_for=known.gone_for + 1)
+            record = records.record_from(reference, data)
+            if record.settled is not None and record.gone_for < records.MAX_GONE_FOR:
+                yield records.ReferenceRecord(reference=reference, settled=record.settled, gone_for=record.gone_for + 1)
 
-    def _reading_cases(self, rules: Rules) -> Callable[[Sequence[Any]], Case | None]:
+    def _reading_cases(self, rules: Rules) -> Callable[[Sequence[Any]], judgement.Case | None]:
         """Find the payments that were paid twice. Return the function that makes a case of a row of `_CASES`."""
         with self._database.writing() as db:
             for statement in _PAID_TWICE:
@@ -418,7 +403,7 @@ class Journal:
                 db.execute("INSERT INTO sums VALUES (?, ?, NULL)", (first, amount))
             repeated = self._database.read(_REPEATED) if rules.lines.are_summed else ()
             for first, rows in groupby(repeated, key=itemgetter(0)):
-                if apart := why_not_summed((_usable(cells[1:]) for cells in rows), rules):
+                if apart := judgement.why_not_summed((_usable(cells[1:]) for cells in rows), rules):
                     db.execute("UPDATE sums SET apart = ? WHERE first = ?", (apart, first))
         found = self.answers.count_found() + (self.note("canary") == "found")
         return partial(self._case, rules, self.previous, found, self.ended_by)
@@ -430,24 +415,26 @@ class Journal:
         found: int,
         ended_by: Observation | None,
         cells: Sequence[Any],
-    ) -> Case | None:
+    ) -> judgement.Case | None:
         """Return the case of a row of `_CASES`. None if it is part of another."""
         position, first_position, rows, paid_reff, stands, data, duplicated, apart, unusable = cells[: _ENTRY.start]
         entry, reference = tables.entry_from(cells[_ENTRY]), cells[_ENTRY.start + 2] or ""
         earlier, carried_from = None, ""
         if previous is not None:
             earlier = records.record_from(reference, data)
-            last = MAX_POSITION if self.statement is None else self.statement.after
+            last = stored.MAX_POSITION if self.statement is None else self.statement.after
             if previous.rows < position <= last:
                 carried_from = earlier.carried_from or previous.run
-        side = self.side_of(PendingLookup(reference, position, (), earlier), rules) if self.statement else None
+        side = None
+        if self.statement is not None:
+            side = self.side_of(judgement.PendingLookup(reference, position, (), earlier), rules)
         if isinstance(entry, RejectedEntry):
-            return Case(entry=entry, earlier=earlier, carried_from=carried_from)
+            return judgement.Case(entry=entry, earlier=earlier, carried_from=carried_from)
         first, second = tables.observation_from(cells[_FIRST]), tables.observation_from(cells[_FIRST.stop :])
-        is_found = any(each is not None and each.transaction and not each.reused_from for each in (first, second))
+        is_found = any(answer and answer.transaction and not answer.reused_from for answer in (first, second))
         own = first_position or position
         paid_with = [] if paid_reff is None else self._database.fetch(_PAID_WITH, (paid_reff, own))
-        case = Case(
+        case = judgement.Case(
             entry=entry,
             first=first,
             second=second,
@@ -468,10 +455,10 @@ class Journal:
             return evolve(case, apart=apart, unusable_line=unusable)
         if case.is_repeat:
             return None
-        lines = None if first_position is None else self._database.fetch(tables.ENTRIES_OF, (entry.reference,))
-        parts = (entry,) if lines is None else tuple(map(_usable, lines))
-        parts = parts if are_parts(parts, rules) else ()
-        return evolve(case, parts=parts, unusable_line=unusable, rows=1)
+        parts: tuple[Entry, ...] = (entry,)
+        if first_position is not None:
+            parts = tuple(map(_usable, self._database.fetch(tables.ENTRIES_OF, (entry.reference,))))
+        return evolve(case, parts=parts if judgement.are_parts(parts, rules) else (), unusable_line=unusable, rows=1)
 
     def is_judged(self, reference: str) -> bool:
         """Return whether the service gave an answer about *reference* that can be used."""
@@ -550,18 +537,18 @@ def take_over(journal: Journal, reuse: Reuse, *, rules: Rules, now: datetime) ->
 
 
 def _take(journal: Journal, entries: Sequence[Entry], answer: Observation, rules: Rules, *, last: int) -> None:
-    found = answer.transaction
-    if found is None or rules.read_status(found.status) not in rules.final_statuses:
+    transaction = answer.transaction
+    if transaction is None or rules.read_status(transaction.status) not in rules.final_statuses:
         return
     pending = journal.answers.pending(entries[0].reference)
     if pending is None or pending.position > last or _fields(pending.entries) != _fields(entries):
         return
-    judged = judged_entries(pending.entries, found, rules)
+    judged = judgement.judged_entries(pending.entries, transaction, rules)
     if len(judged) > 1:
         return
-    case = Case(entry=judged[0], first=answer, other_side=journal.side_of(pending, rules))
-    if judge(case, rules=rules).bucket is Bucket.MATCHED:
-        journal.answers.add(pending.position, answer, paid_reff=paid_reff_of(answer, rules=rules))
+    case = judgement.Case(entry=judged[0], first=answer, other_side=journal.side_of(pending, rules))
+    if judgement.judge(case, rules=rules).bucket is Bucket.MATCHED:
+        journal.answers.add(pending.position, answer, paid_reff=judgement.paid_reff_of(answer, rules=rules))
 
 
 def _fields(entries: Sequence[Entry]) -> list[str]:
@@ -576,17 +563,12 @@ def replay(journal: Journal, *, rules: Rules = STRICT) -> Iterator[Row]:
     return map(judging(journal, rules), journal.cases(rules=rules))
 
 
-def judging(journal: Journal, rules: Rules) -> Callable[[Case], Row]:
+def judging(journal: Journal, rules: Rules) -> Callable[[judgement.Case], Row]:
     """Return the judgement of a case, with the row's history from the previous run."""
     if journal.previous is None:
-        return partial(judge, rules=rules)
+        return partial(judgement.judge, rules=rules)
     run = journal.run
-
-    def judged(case: Case) -> Row:
-        row = judge(case, rules=rules)
-        return row if case.earlier is None else records.with_history(row, case.earlier, run=run)
-
-    return judged
+    return lambda case: records.with_history(judgement.judge(case, rules=rules), case.earlier, run=run)
 
 
 def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str = "") -> Iterator[records.BreakChange]:

@@ -132,13 +132,13 @@ def observation_cells(observation: Observation) -> tuple[StoredCell, ...]:
 
 def observation_from(cells: Sequence[Any]) -> Observation | None:
     """Return the answer from its `observation_cells`, without `Transaction.raw`. None without one."""
-    answer, at, error, message, reused_from, *found, deviations = cells
+    answer, at, error, message, reused_from, *documented, deviations = cells
     if answer is None:
         return None
     transaction = None
-    if found[0] is not None:
+    if documented[0] is not None:
         kept = tuple(json.loads(deviations)) if deviations else ()
-        transaction = Transaction(**_values([*DOCUMENTED], found), deviations=kept)
+        transaction = Transaction(**_values([*DOCUMENTED], documented), deviations=kept)
     return Observation(
         answer=Answer(answer),
         at=moment_from(at),
@@ -218,11 +218,11 @@ def add_checksum(connection: sqlite3.Connection) -> None:
 
 def damage_of(connection: sqlite3.Connection) -> str:
     """Read the whole database. Return its damage in words, or empty text."""
-    found = _tables(connection)
+    present = _tables(connection)
     with closing(sqlite3.connect(":memory:")) as fresh:
         fresh.executescript(";".join((TABLES, *INDEXES)))
-        known = _tables(fresh)
-    if not found <= known or len({table for _, _, table, _ in found}) < len(NAMES):
+        expected = _tables(fresh)
+    if not present <= expected or len({table for _, _, table, _ in present}) < len(NAMES):
         return "its tables are not a journal's"
     add_checksum(connection)
     for table in NAMES:

@@ -132,12 +132,12 @@ def _fee(row: Row, settled: Settled, paid: int) -> int:
     """Return the fee withheld from a settled payment, usually negative."""
     if settled.amount_received is None:
         return 0
-    found = row.transaction
-    if found is not None and found.amount_received is not None:
-        return found.amount_received - paid
+    transaction = row.transaction
+    if transaction is not None and transaction.amount_received is not None:
+        return transaction.amount_received - paid
     is_different = any(finding.code is Code.SETTLED_DIFFERENTLY for finding in row.findings)
-    if found is not None and found.fee is not None and is_different and settled.amount in (None, paid):
-        return -abs(found.fee)
+    if transaction is not None and transaction.fee is not None and is_different and settled.amount in (None, paid):
+        return -abs(transaction.fee)
     return settled.money - settled.refund_fees - (paid if settled.amount is None else settled.amount)
 
 

@@ -127,14 +127,14 @@ def compare(entry: Entry, transaction: Transaction, *, at: datetime, rules: Rule
         applies the accepted differences.
     """
     schedule = rules.schedule(transaction.payment_method) if rules.fees else None
-    found = [
+    findings = [
         *_identity(entry, transaction, rules),
         *_money(entry, transaction, rules, schedule),
         *_arithmetic(entry, transaction, rules, schedule),
         *_contract(entry, transaction),
         *_status(entry, transaction, at, rules),
     ]
-    return in_order(found) if len(found) > 1 else tuple(found)
+    return in_order(findings) if len(findings) > 1 else tuple(findings)
 
 
 def _identity(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Finding]:
@@ -159,8 +159,8 @@ def _text(field: Field, rules: Rules, cell: str | None, *said: str | None) -> It
     if not same:
         yield _differs(OF_TEXTS[field.name], field.name, ours, theirs)
     elif field.is_exact and ours != theirs:
-        found = _differs(OF_TEXTS[field.name], field.name, ours, theirs, ": only letter case or spacing differs")
-        yield evolve(found, severity=Severity.MEDIUM)
+        finding = _differs(OF_TEXTS[field.name], field.name, ours, theirs, ": only letter case or spacing differs")
+        yield evolve(finding, severity=Severity.MEDIUM)
 
 
 def _not_compared(name: str, theirs: str | int) -> Finding:
@@ -399,15 +399,15 @@ def settled_by(lines: Sequence[Entry], rules: Rules, earlier: Settled | None = N
         return settled if claims else None
     new = claims
     if not rules.statement.new_lines_only:
-        known = Counter(earlier.others)
-        new = [claim for claim in claims if not _took(known, claim.checksum)]
+        checksums = Counter(earlier.others)
+        new = [claim for claim in claims if not _took(checksums, claim.checksum)]
     return _summed(new).with_earlier(earlier, settled)
 
 
-def _took(known: Counter[str], checksum: str) -> bool:
-    """Take *checksum* from the *known* ones, once. Return whether it was there."""
-    known[checksum] -= 1
-    return known[checksum] >= 0
+def _took(checksums: Counter[str], checksum: str) -> bool:
+    """Take *checksum* from the *checksums* ones, once. Return whether it was there."""
+    checksums[checksum] -= 1
+    return checksums[checksum] >= 0
 
 
 def _summed(claims: Sequence[_Claim]) -> Settled:

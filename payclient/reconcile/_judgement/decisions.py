@@ -176,6 +176,6 @@ def _read(line: bytes, previous: str) -> tuple[Decision, str]:
 def with_decisions(rules: Rules, decisions: Iterable[Decision]) -> Rules:
     """Return *rules* with the acceptances. A decision about a difference wins over a rule about it."""
     latest = {decision.key: decision for decision in decisions}
-    accepted = [each for decision in latest.values() if (each := decision.acceptance) is not None]
-    known = {(one.reference, one.code): one for one in (*rules.accepted, *accepted)}
-    return evolve(rules, accepted=known.values()) if accepted else rules
+    accepted = [acceptance for decision in latest.values() if (acceptance := decision.acceptance) is not None]
+    by_key = {(one.reference, one.code): one for one in (*rules.accepted, *accepted)}
+    return evolve(rules, accepted=by_key.values()) if accepted else rules

@@ -105,7 +105,7 @@ class History:
     age_days: int
 
 
-_ORDER = {code: place for place, code in enumerate(Code)}
+_ORDER = {code: rank for rank, code in enumerate(Code)}
 
 Side: TypeAlias = str | int | None
 """Raw value of one side."""
@@ -164,7 +164,7 @@ class Finding:
 
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
     """Return *findings*, the most severe first and waived ones last."""
-    return tuple(sorted(findings, key=lambda each: (bool(each.waived), -each.severity, _ORDER[each.code])))
+    return tuple(sorted(findings, key=lambda finding: (bool(finding.waived), -finding.severity, _ORDER[finding.code])))
 
 
 _NEWEST = (BreakState.NEW, BreakState.REOPENED, BreakState.CHANGED, BreakState.STILL_OPEN, BreakState.NOT_KNOWN)
@@ -264,8 +264,8 @@ class Row:
     @property
     def is_tolerated(self) -> bool:
         """Whether it matched only because the rules waive a difference."""
-        found = self.findings if self.bucket is Bucket.MATCHED else ()
-        return bool(found) and any(finding.waived and not finding.code.is_soft for finding in found)
+        findings = self.findings if self.bucket is Bucket.MATCHED else ()
+        return bool(findings) and any(finding.waived and not finding.code.is_soft for finding in findings)
 
     @property
     def line(self) -> int:
@@ -331,8 +331,8 @@ class Row:
         """History of its newest finding: new before reopened, changed and still open. None without a previous run."""
         if not self.findings:
             return None
-        known = [finding.history for finding in self.findings if finding.history is not None]
-        return min(known, key=lambda each: _NEWEST.index(each.state), default=None)
+        histories = [finding.history for finding in self.findings if finding.history is not None]
+        return min(histories, key=lambda history: _NEWEST.index(history.state), default=None)
 
     @property
     def ledger_amount(self) -> int | None:

@@ -217,13 +217,13 @@ def judge(case: Case, *, rules: Rules = STRICT) -> Row:
     return evolve(row, **more) if any(more.values()) else row
 
 
-def needs_confirmation(entry: Entry, first: Observation, *, rules: Rules = STRICT, **known: Any) -> bool:
+def needs_confirmation(entry: Entry, first: Observation, *, rules: Rules = STRICT, **sides: Any) -> bool:
     """Return whether *first* differs from the ledger by more than is waived, so a second lookup must confirm it."""
     # *known* is more of what `_differences` compares with.
     if first.answer not in (Answer.FOUND, Answer.NOT_FOUND):
         return first.answer is Answer.UNUSABLE
-    found = _differences(entry, first, rules, **known)
-    return bool(found) and any(finding.is_decisive for finding in found)
+    findings = _differences(entry, first, rules, **sides)
+    return bool(findings) and any(finding.is_decisive for finding in findings)
 
 
 def _differences(
@@ -234,35 +234,35 @@ def _differences(
     side: StatementSide | None = None,
 ) -> list[Finding]:
     """Return the findings about a usable *answer*, before anything is accepted."""
-    found, transaction = list[Finding](), answer.transaction
+    findings, transaction = list[Finding](), answer.transaction
     if side is None or side.is_in_ledger:
         if transaction is not None:
-            found += compare(entry, transaction, at=answer.at, rules=rules)
+            findings += compare(entry, transaction, at=answer.at, rules=rules)
         else:
             amount = entry.amount if isinstance(entry.amount, int) else None
             expected = "" if amount is None else f", but the ledger has an amount of {amount:,}"
             sentence = f"the service knows no transaction {quote(entry.reference)}{expected}"
             ledger, waived = entry.reference if amount is None else amount, excuse(entry, answer.at, rules)
-            found.append(Finding(Code.MISSING_AT_SERVICE, sentence, ledger=ledger, waived=waived))
+            findings.append(Finding(Code.MISSING_AT_SERVICE, sentence, ledger=ledger, waived=waived))
         if earlier is not None and (reversed_ := reversal(earlier, entry, answer, rules)):
-            found.append(reversed_)
+            findings.append(reversed_)
     if side is not None:
-        found += statement_findings(side, entry, transaction, at=answer.at, rules=rules)
-    return found
+        findings += statement_findings(side, entry, transaction, at=answer.at, rules=rules)
+    return findings
 
 
 def differing(lookup: PendingLookup, answer: Observation, side: StatementSide | None, rules: Rules) -> list[Entry]:
     """Return the entries of *lookup* that differ from its first *answer*, so that a second one must confirm it."""
     judged, earlier = judged_entries(lookup.entries, answer.transaction, rules), lookup.earlier
-    return [each for each in judged if needs_confirmation(each, answer, rules=rules, earlier=earlier, side=side)]
+    return [entry for entry in judged if needs_confirmation(entry, answer, rules=rules, earlier=earlier, side=side)]
 
 
 def paid_reff_of(answer: Observation, *, rules: Rules = STRICT) -> str | None:
     """Return the normalised merchant_reff of an answer with the meaning *paid*. None for any other."""
-    found = answer.transaction
-    if found is None or rules.read_status(found.status) is not Status.PAID:
+    transaction = answer.transaction
+    if transaction is None or rules.read_status(transaction.status) is not Status.PAID:
         return None
-    return reff_key(found.merchant_reff)
+    return reff_key(transaction.merchant_reff)
 
 
 @frozen

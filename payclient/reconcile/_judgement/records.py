@@ -89,11 +89,11 @@ MAX_GONE_FOR = 400
 def breaks_of(rows: Sequence[Row], *, run: str, remembered: Iterable[BreakRecord] = ()) -> dict[Code, BreakRecord]:
     """Return the breaks of one reference, from all its *rows* in any order, and the records *remembered* before."""
     breaks = {record.code: record for record in remembered}
-    found: dict[Code, list[Finding]] = {}
+    by_code: dict[Code, list[Finding]] = {}
     for finding in (each for row in rows if row.bucket is Bucket.BREAK for each in row.findings if each.is_decisive):
-        found.setdefault(finding.code, []).append(finding)
-    for code, findings in found.items():
-        worst = max(findings, key=lambda each: each.severity)
+        by_code.setdefault(finding.code, []).append(finding)
+    for code, findings in by_code.items():
+        worst = max(findings, key=lambda finding: finding.severity)
         before = worst.history or breaks.get(code)
         breaks[code] = BreakRecord(
             code=code,
@@ -271,32 +271,32 @@ class PreviousRun:
 
 def reversal(earlier: ReferenceRecord, entry: Entry, answer: Observation, rules: Rules) -> Finding | None:
     """Return the finding that a payment of the previous run is not paid any more. None if it is, or never was."""
-    found = answer.transaction
+    transaction = answer.transaction
     before = next((each for each in earlier.breaks if each.code is Code.REVERSED and not each.is_resolved), None)
-    status = None if found is None else rules.read_status(found.status)
-    if not (earlier.is_paid or before) or (found is not None and status not in (Status.PENDING, *CLOSED)):
+    status = None if transaction is None else rules.read_status(transaction.status)
+    if not (earlier.is_paid or before) or (transaction is not None and status not in (Status.PENDING, *CLOSED)):
         return None
     has_changed = before is not None and before.ledger != _fingerprint(Code.REVERSED, (entry,))
     if has_changed and status is not None and status is rules.status_of(entry):
         return None  # it was reported, and the ledger has followed
-    said = "is not known to it now" if found is None else f"is {quote(found.status)} now"
+    said = "is not known to it now" if transaction is None else f"is {quote(transaction.status)} now"
     # The same values each night, so that the break is still open and not changed.
     ours: Side = "Paid" if before is None or not before.sides else before.sides[0][0]
     sentence = f"the service had it as paid in an earlier run, and it {said}"
-    return Finding(Code.REVERSED, sentence, ledger=ours, service=None if found is None else found.status)
+    return Finding(Code.REVERSED, sentence, ledger=ours, service=None if transaction is None else transaction.status)
 
 
-def with_history(row: Row, earlier: ReferenceRecord, *, run: str) -> Row:
+def with_history(row: Row, earlier: ReferenceRecord | None, *, run: str) -> Row:
     """Return *row* of *run* with the age of each of its breaks, as the previous run knows them."""
-    if row.bucket is not Bucket.BREAK or row.reference is None:
+    if earlier is None or row.bucket is not Bucket.BREAK or row.reference is None:
         return row
     is_one_of_several = row.carried_from or any(finding.code is Code.DUPLICATE_REFERENCE for finding in row.findings)
     ages = {}
     for change in changes_of(row.reference, earlier.by_code, (row,), run=run):
-        known, history = change.was, change.history
+        before, history = change.was, change.history
         # If several rows have the reference, this one may have the values that another one had before.
-        if is_one_of_several and known is not None and known.code.side != "ledger" and not known.is_resolved:
-            is_same = set(change.now.sides) <= set(known.sides)
+        if is_one_of_several and before is not None and before.code.side != "ledger" and not before.is_resolved:
+            is_same = set(change.now.sides) <= set(before.sides)
             history = evolve(history, state=BreakState.STILL_OPEN if is_same else BreakState.CHANGED)
         ages[change.now.code] = history
     findings = (evolve(each, history=ages[each.code]) if each.is_decisive else each for each in row.findings)
@@ -491,16 +491,16 @@ class Shown:
 
 
 def _sights(row: Row) -> Iterator[tuple[Sight, str]]:
-    found = row.transaction
+    transaction = row.transaction
     if row.error:
         yield Sight.ERROR, row.error
-    if found is None:
+    if transaction is None:
         return
-    if found.status:
-        yield Sight.STATUS, found.status
-    if found.payment_method:
-        yield Sight.METHOD, found.payment_method
-    for deviation in dict.fromkeys(found.deviations):
+    if transaction.status:
+        yield Sight.STATUS, transaction.status
+    if transaction.payment_method:
+        yield Sight.METHOD, transaction.payment_method
+    for deviation in dict.fromkeys(transaction.deviations):
         yield Sight.DEVIATION, deviation
     if row.state_before:
         yield Sight.TRANSITION, f"{row.state_before} → {row.state}"

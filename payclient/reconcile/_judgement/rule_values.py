@@ -205,8 +205,8 @@ def to_limit(value: Limit | str) -> Any:
     if not isinstance(value, str):
         return value
     match = _BUSINESS_DAYS.fullmatch(value.strip())
-    found = BusinessDays(int(match[1])) if match else read_duration(value)
-    return value if found is None else found
+    limit = BusinessDays(int(match[1])) if match else read_duration(value)
+    return value if limit is None else limit
 
 
 is_limit: Validator = must_be(
@@ -313,13 +313,13 @@ class Kinds:
 
     @cached_property
     def _kinds(self) -> Mapping[str, Kind]:
-        found: dict[str, Kind] = {}
+        kinds: dict[str, Kind] = {}
         for kind in Kind:
             for word in getattr(self, kind.value):
-                if found.setdefault(normalise(word), kind) is not kind:
-                    message = f"{kind}: {quote(word)} is listed under {found[normalise(word)]} already"
+                if kinds.setdefault(normalise(word), kind) is not kind:
+                    message = f"{kind}: {quote(word)} is listed under {kinds[normalise(word)]} already"
                     raise RulesError(message, key=(kind.value,))
-        return found
+        return kinds
 
     def of(self, word: object) -> Kind | None:
         """Return the kind that *word* means. None if it is not listed, or no word."""

@@ -222,31 +222,31 @@ _OF_READING = (*_OF_THE_LEDGER, "not_found_messages")
 
 
 def _to_statuses(words: Mapping[str, Status | str]) -> Mapping[str, Status]:
-    known: dict[str, Status] = {}
+    statuses: dict[str, Status] = {}
     for word, meaning in words.items():
         status, name = values.to_member(Status, meaning, "statuses", word), normalise(word)
         if not any(map(str.isalpha, word)):
             message = f"statuses: {quote(word)} is not a word: a number may have several meanings"
             raise RulesError(message, key=("statuses", word))
-        if known.setdefault(name, status) is not status:
-            message = f"statuses.{word} must be {known[name]}, as the same word in other letters is, got {status}"
+        if statuses.setdefault(name, status) is not status:
+            message = f"statuses.{word} must be {statuses[name]}, as the same word in other letters is, got {status}"
             raise RulesError(message, key=("statuses", word))
         if WORDS.get(name, status) is not status:
             message = f"statuses.{word} must not be {status}: {quote(word)} always means {WORDS[name]}"
             raise RulesError(message, key=("statuses", word))
-    return MappingProxyType(known)
+    return MappingProxyType(statuses)
 
 
 def _to_methods(words: Mapping[str, Any]) -> Mapping[str, str]:
-    known: dict[str, str] = {}
+    methods: dict[str, str] = {}
     for word, method in words.items():
         name = folded(word, "payment_method")
         if not isinstance(method, str) or not plain(method) or not name:
             raise values.problem("the service's word for the payment method", method, "methods", word)
-        if known.setdefault(name, method) != method:
-            message = f"methods.{word} must be {known[name]}, as the same word in other letters is, got {method}"
+        if methods.setdefault(name, method) != method:
+            message = f"methods.{word} must be {methods[name]}, as the same word in other letters is, got {method}"
             raise RulesError(message, key=("methods", word))
-    return MappingProxyType(known)
+    return MappingProxyType(methods)
 
 
 def _to_final(value: Any) -> tuple[Status, ...]:
@@ -270,14 +270,14 @@ def _to_assumed(value: Assumed | str) -> Assumed:
 
 
 def _to_accepted(accepted: Iterable[Accepted]) -> tuple[Accepted, ...]:
-    given = tuple(accepted)
+    listed = tuple(accepted)
     seen: set[tuple[Code, str]] = set()
-    for place, each in enumerate(given):
+    for place, each in enumerate(listed):
         if (each.code, each.reference) in seen:
             message = f"accepted: {each.code} of {quote(each.reference)} is listed twice: keep one, with one last day"
             raise RulesError(message, key=("accepted", place))
         seen.add((each.code, each.reference))
-    return tuple(sorted(given, key=lambda each: (each.reference, each.code)))
+    return tuple(sorted(listed, key=lambda each: (each.reference, each.code)))
 
 
 _are_texts = values.are_texts("a list of texts, each with a word in it", plain)

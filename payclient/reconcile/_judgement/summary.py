@@ -313,8 +313,8 @@ class Summary:
             Condition.NEWLY_LEFT_OUT: True,
         }
         of_others = {verdict: is_partial or verdict is not Verdict.PARTIAL for verdict in Verdict}
-        found = {each.status for each in self.conditions if may_matter.get(each, of_others[each.verdict])}
-        return next((status for status in EXIT_STATUSES if status in found), 0)
+        statuses = {each.status for each in self.conditions if may_matter.get(each, of_others[each.verdict])}
+        return next((status for status in EXIT_STATUSES if status in statuses), 0)
 
 
 # How a run ends: of the conditions that are true, the first gives the verdict and the advice.

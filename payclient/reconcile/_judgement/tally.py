@@ -208,8 +208,8 @@ class Tally:
         lost = [finding for finding in row.findings if finding.leakage and not finding.waived]
         if lost and row.transaction is not None and not row.is_repeat:
             method = (row.transaction.payment_method or "")[:_MAX_METHOD_LENGTH]
-            known = method if method in self._leakage or len(self._leakage) < _MAX_METHODS else "(other)"
-            of_method = self._leakage.setdefault(known, Counter())
+            name = method if method in self._leakage or len(self._leakage) < _MAX_METHODS else "(other)"
+            of_method = self._leakage.setdefault(name, Counter())
             of_method["rows"] += 1
             for finding in lost:
                 what = "possible" if finding.code is Code.SERVICE_ARITHMETIC else finding.code.value
@@ -248,7 +248,7 @@ class Tally:
         self._insert(_SHARE, ((cause, row.reference, row.line, str(row.at_stake)) for cause in shared))
         decisive = [finding for finding in row.findings if finding.is_decisive]
         new = (finding for finding in decisive if finding.history is None or finding.history.state is BreakState.NEW)
-        self._insert(_POST, (_posting(BreakState.NEW, row.reference, each, each.at_stake) for each in new))
+        self._insert(_POST, (_posting(BreakState.NEW, row.reference, finding, finding.at_stake) for finding in new))
         for key in ((row.reference or "", finding.code.value) for finding in decisive):
             if (decision := self._decisions.get(key)) is not None and decision.is_due:
                 self._still_there[key] = decision
@@ -258,12 +258,12 @@ class Tally:
         was, now, history = change.was, change.now, change.history
         if change.is_old:
             return
-        found = [_posting(history.state, change.reference, now, now.at_stake, history.age_days)]
+        postings = [_posting(history.state, change.reference, now, now.at_stake, history.age_days)]
         if was is not None and not was.is_resolved:
-            found.append(_posting(_OPENING, change.reference, was, was.at_stake))
+            postings.append(_posting(_OPENING, change.reference, was, was.at_stake))
         if was is not None and history.state is BreakState.CHANGED:
-            found.append(_posting(_CHANGED, change.reference, now, now.at_stake - was.at_stake))
-        self._insert(_POST, found)
+            postings.append(_posting(_CHANGED, change.reference, now, now.at_stake - was.at_stake))
+        self._insert(_POST, postings)
 
     def summary(
         self,
@@ -459,6 +459,6 @@ def _posting(
 
 
 def _move(steps: dict[_Step, Difference[_Step]], step: _Step, amount: int, rows: int = 1) -> None:
-    known = steps[step]
-    added, taken_off = known.added + max(amount, 0), known.taken_off + min(amount, 0)
-    steps[step] = Difference(step=step, rows=known.rows + rows, added=added, taken_off=taken_off)
+    before = steps[step]
+    added, taken_off = before.added + max(amount, 0), before.taken_off + min(amount, 0)
+    steps[step] = Difference(step=step, rows=before.rows + rows, added=added, taken_off=taken_off)
