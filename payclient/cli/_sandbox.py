@@ -115,7 +115,7 @@ async def sandbox(
         $ payclient sandbox --port 8080
         $ payclient sandbox --transactions transactions.jsonl --rate-limit 50/s --fault-share 0.02 --latency 0.1
 
-        The first line on standard output can be pasted into another shell; scripts can wait for it:
+        The first line on standard output can be pasted into another shell, and scripts can wait for it:
 
         ```console
         export PAYCLIENT_BASE_URL=http://127.0.0.1:8080 PAYCLIENT_API_KEY=fake-api-key PAYCLIENT_ENVIRONMENT=sandbox
