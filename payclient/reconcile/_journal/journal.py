@@ -422,8 +422,7 @@ class Journal:
         earlier, carried_from = None, ""
         if previous is not None:
             earlier = records.record_from(reference, data)
-            last = stored.MAX_POSITION if self.statement is None else self.statement.after
-            if previous.rows < position <= last:
+            if previous.rows < position <= (stored.MAX_POSITION if self.statement is None else self.statement.after):
                 carried_from = earlier.carried_from or previous.run
         side = None
         if self.statement is not None:
