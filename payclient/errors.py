@@ -190,7 +190,8 @@ class TransportError(CouldNotAskError):
     No usable response was received.
 
     Attributes:
-        sent: Whether the service may have received the request, in this attempt or an earlier one of the lookup.
+        sent: Whether the service may have received the request, in this attempt or an earlier one of the lookup: `yes`,
+            `no` or `unknown`.
         step: Where the attempt ended.
         address: IP address and port of the peer, or of the proxy if there is one. Before a connection exists, the
             addresses that were tried. "" if unknown.
@@ -382,7 +383,7 @@ class WaitError(PayClientError):
     Attributes:
         transaction: The last transaction of the service, or None. The payment code is masked in the value
             itself, and `raw` is empty, because errors are logged and stored.
-        lookups: How often it was asked.
+        lookups: Lookups that have ended.
         waited: Seconds from the beginning of the wait to its end.
         statuses: Each status that was seen, with the seconds from the beginning of the wait to when it was first seen.
     """

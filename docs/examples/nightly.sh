@@ -34,7 +34,8 @@ command+=("${limit[@]}")
 for ((run = 1; ; run++)); do
     "${command[@]}" >"$folder.txt" 2>>"$folder.log"
     status=$?
-    if [ "$status" -ne 75 ] || [ "$run" -ge "$runs" ]; then break; fi
+    # With breaks the status is 1, even if some rows could not be asked.
+    if ! { [ "$status" -eq 75 ] || grep -q ^INCOMPLETE "$folder.txt"; } || [ "$run" -ge "$runs" ]; then break; fi
     sleep "$pause"
 done
 

@@ -17,7 +17,8 @@ TEXT = PAGE.read_text(encoding="utf-8")
 EXAMPLES = PAGE.parents[1] / "examples"
 STUBS = {
     "payclient": '[ "$1" = verify ] && { [ -e "$3/whole" ]; exit; }; '
-    'echo "$*" >>asked.txt; read -r status <next.txt; sed -i 1d next.txt; echo VERDICT; exit "$status"',
+    'echo "$*" >>asked.txt; read -r status <next.txt; sed -i 1d next.txt; '
+    'cat said.txt 2>/dev/null || echo VERDICT; exit "$status"',
     "mail": '{ echo "$2: $3"; cat; } >>mails.txt',
     "sleep": 'echo "$1" >>slept.txt',
     "date": '[ "$1" = +%F ] && echo 2026-11-21 || echo 093000',
@@ -80,6 +81,13 @@ def test_incomplete_all_night(night):
     """The number of runs is limited, and then a mail is sent."""
     mails = ["Ledger: incomplete after 12 runs: it@example.com", "VERDICT"]
     assert night(*[75] * 20) == (75, 12, ["600"] * 11, mails)
+
+
+def test_incomplete_with_breaks(night, tmp_path):
+    """Breaks do not stop the repetition: rows that could not be asked are asked again."""
+    (tmp_path / "said.txt").write_text("INCOMPLETE: 1 break, 3 unresolved\n")
+    status, asked, slept, mails = night(*[1] * 13)
+    assert (status, asked, len(slept), mails[0]) == (1, 12, 11, "Ledger: breaks, or not compared: finance@example.com")
 
 
 def test_without_payclient(night):

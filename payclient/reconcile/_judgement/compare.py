@@ -304,6 +304,7 @@ class _Claim:
     A line of a statement, with its part in a payment and in the total.
 
     Attributes:
+        line: The line itself.
         amount: Its part in the amount. None for a fee, which is not part of the payment.
         net: Its part in the amount received.
         money: Its part in the statement's total.
