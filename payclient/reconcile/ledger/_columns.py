@@ -223,7 +223,7 @@ def column_names(header: Sequence[str]) -> tuple[str, ...]:
 
 def normalise_name(name: str) -> str:
     """Return a column's name without irrelevant differences: case, accents, spaces, dots, dashes."""
-    plain = "".join(each for each in normalize("NFKD", name.casefold()) if not combining(each))
+    plain = "".join(character for character in normalize("NFKD", name.casefold()) if not combining(character))
     return re.sub(r"[\W_]+", "_", plain).strip("_")
 
 
@@ -240,13 +240,13 @@ def find_columns(
     chosen = _checked(chosen or {})
     left_out = {name.strip() for name in ignored}
     places = {field: _place(names, field, name) for field, name in chosen.items()}
-    taken = {*places.values(), *(place for place, name in enumerate(names) if name in left_out)}
-    free = [(place, normalise_name(name)) for place, name in enumerate(names) if place not in taken]
+    taken = {*places.values(), *(position for position, name in enumerate(names) if name in left_out)}
+    free = [(position, normalise_name(name)) for position, name in enumerate(names) if position not in taken]
     for field in FIELDS:
         if field not in places and SYNONYMS[field]:
-            found = [place for place, name in free if name == field]
-            if found := found or [place for place, name in free if name in SYNONYMS[field]]:
-                places[field] = _only(names, field, found)
+            matching = [position for position, name in free if name == field]
+            if matching := matching or [position for position, name in free if name in SYNONYMS[field]]:
+                places[field] = _only(names, field, matching)
     value = None if any(map(field_of, names)) else next(filter(_VALUE.match, names), None)
     if "reference" not in places:
         is_data = not any(map(field_of, names)) and any(map(str.isdecimal, "".join(names)))
@@ -261,8 +261,8 @@ def find_columns(
         )
         raise LedgerError(message, line=1)
     places = {field: places[field] for field in FIELDS if field in places}
-    unused = tuple(name for place, name in enumerate(names) if place not in places.values())
-    used = MappingProxyType({field: names[place] for field, place in places.items()})
+    unused = tuple(name for position, name in enumerate(names) if position not in places.values())
+    used = MappingProxyType({field: names[position] for field, position in places.items()})
     return Columns(used, unused, MappingProxyType(places), tuple(header))
 
 
@@ -292,7 +292,7 @@ def check_known(option: str, names: Iterable[str], fields: Sequence[str]) -> Non
 
 
 def _place(names: tuple[str, ...], field: str, name: str) -> int:
-    places = [place for place, found in enumerate(names) if found == name.strip()]
+    places = [position for position, column in enumerate(names) if column == name.strip()]
     if not places:
         called = f"{quote(name)}{did_you_mean(name, names)}"
         message = f"no column is called {called}, which was chosen for {field}; there are {listed(names)}"
@@ -303,8 +303,8 @@ def _place(names: tuple[str, ...], field: str, name: str) -> int:
 
 def _only(names: tuple[str, ...], field: str, places: list[int]) -> int:
     if len(places) > 1:
-        twice = " and ".join(f"column {place + 1} ({quote(names[place])})" for place in places)
-        once = [name for place in places if names.count(name := names[place]) == 1]
+        twice = " and ".join(f"column {position + 1} ({quote(names[position])})" for position in places)
+        once = [name for position in places if names.count(name := names[position]) == 1]
         raise LedgerError(f"{twice} both mean {field}: rename one", line=1, remedies=choices(field, once))
     return places[0]
 
@@ -328,7 +328,7 @@ def sign_of(text: str) -> int | None:
 
 def is_currency(symbol: str) -> bool:
     """Return whether *symbol* is the code, the name or the sign of a currency. `rb` and `k` may be a thousand."""
-    is_sign = len(symbol) <= 4 and any(category(each) == "Sc" for each in symbol)
+    is_sign = len(symbol) <= 4 and any(category(character) == "Sc" for character in symbol)
     return is_sign or symbol.strip(".").casefold() in _CURRENCIES
 
 

@@ -56,7 +56,7 @@ _CREATION = re.compile(
 
 def time_pattern(text: str) -> str:
     literals = enumerate(_DIRECTIVE.split(text))
-    return "".join(re.escape(each) if place % 2 == 0 else _PARTS[each] for place, each in literals)
+    return "".join(re.escape(part) if number % 2 == 0 else _PARTS[part] for number, part in literals)
 
 
 class TimeFormat:
@@ -79,18 +79,18 @@ class TimeFormat:
         """Return the time in *text*, aware if it has a zone. None if it is not written like this."""
         if (match := self._pattern.fullmatch(text)) is None:
             return None
-        found = match.groupdict()
-        year, month, hour = found.get("year"), found.get("month"), int(found.get("hour") or found.get("half") or 0)
+        parts = match.groupdict()
+        year, month, hour = parts.get("year"), parts.get("month"), int(parts.get("hour") or parts.get("half") or 0)
         if not year:
-            year = f"{'19' if int(found['short_year']) >= _FIRST_CENTURY else '20'}{found['short_year']}"
+            year = f"{'19' if int(parts['short_year']) >= _FIRST_CENTURY else '20'}{parts['short_year']}"
         if not month:
-            month = _MONTHS.get(found["name"].casefold().rstrip("."), 0)
-        if "half" in found:
-            hour = hour % 12 + 12 * (found["noon"][0] in "Pp")
+            month = _MONTHS.get(parts["name"].casefold().rstrip("."), 0)
+        if "half" in parts:
+            hour = hour % 12 + 12 * (parts["noon"][0] in "Pp")
         with suppress(ValueError):  # the 31st of February
             return datetime.fromisoformat(
-                f"{year}-{int(month):02}-{int(found['day']):02} {hour:02}:{found.get('minute') or '00'}:"
-                f"{found.get('second') or '00'}.{(found.get('part') or '')[:6]:0<6}{_offset(found.get('zone'))}"
+                f"{year}-{int(month):02}-{int(parts['day']):02} {hour:02}:{parts.get('minute') or '00'}:"
+                f"{parts.get('second') or '00'}.{(parts.get('part') or '')[:6]:0<6}{_offset(parts.get('zone'))}"
             )
         return None
 
@@ -106,16 +106,16 @@ class TimeReader:
         # A time is refused with a zone, a fraction of a second or two readings, or without a time of day.
         if isinstance(cell, datetime):
             return _exact(cell, shown(cell), has_time=True)
-        found = self._found(cell, _TIME, "written YYYY-MM-DD HH:MM:SS without a zone")
-        return None if found is None else _exact(found[0], quote(cell), has_time=found[1])
+        reading = self._found(cell, _TIME, "written YYYY-MM-DD HH:MM:SS without a zone")
+        return None if reading is None else _exact(reading[0], quote(cell), has_time=reading[1])
 
     def read_creation(self, cell: Any) -> datetime | None:
         """Return the time of creation, aware if the cell has a zone, or None for an empty cell."""
         # A date alone is the start of that day, and a fraction of a second in a text is dropped.
         if isinstance(cell, date):
             return cell if isinstance(cell, datetime) else datetime.combine(cell, time.min)
-        found = self._found(cell, _CREATION, "such as 2026-11-21 22:16:00, 2026-11-21T22:16:00Z or 2026-11-21")
-        return None if found is None else found[0].replace(microsecond=0)
+        reading = self._found(cell, _CREATION, "such as 2026-11-21 22:16:00, 2026-11-21T22:16:00Z or 2026-11-21")
+        return None if reading is None else reading[0].replace(microsecond=0)
 
     def _found(self, cell: Any, pattern: re.Pattern[str], wanted: str) -> tuple[datetime, bool] | None:
         """Return the time in a cell, and whether its format has a time of day. Undeclared, *pattern* reads it."""
@@ -126,14 +126,14 @@ class TimeReader:
             return None
         if not self._formats:
             return _in_iso(text, pattern, wanted), True
-        found = [(read, form) for form in self._formats if (read := form.read(text)) is not None]
-        if not found:
+        readings = [(read, form) for form in self._formats if (read := form.read(text)) is not None]
+        if not readings:
             formats = " or ".join(quote(form.text) for form in self._formats)
             raise CellProblem("{} is not a time written {}", quote(text), formats)
-        if any(read != found[0][0] for read, _ in found):
-            both = " and ".join(quote(form.text) for _, form in found)
+        if any(read != readings[0][0] for read, _ in readings):
+            both = " and ".join(quote(form.text) for _, form in readings)
             raise CellProblem("{} is another day with each of {}: declare one of them", quote(text), both)
-        return found[-1][0], found[-1][1].has_time
+        return readings[-1][0], readings[-1][1].has_time
 
 
 def _in_iso(text: str, pattern: re.Pattern[str], wanted: str) -> datetime:
@@ -193,7 +193,7 @@ def _is_symbol(_: object, attribute: Attribute[Any], value: object) -> None:
         problem = f"must be a currency, but {quote(value)} means credit or debit: try debit for negative"
         raise invalid_option(attribute.name, problem)
     if not isinstance(value, str) or any(
-        not category(each).startswith(("L", "M", "Sc")) and each not in " /" for each in value
+        not category(character).startswith(("L", "M", "Sc")) and character not in " /" for character in value
     ):
         raise unfit(attribute.name, "the sign or the letters of a currency, such as Rp", quote(value))
 
@@ -207,9 +207,9 @@ def _to_encoding(value: Any) -> str:
 
 def _to_texts(value: Any) -> Any:
     # What it cannot convert is left to the validator.
-    given: object = value
-    texts = cast("list[Any]", [value] if isinstance(given, str) else value)
-    are_texts = isinstance(given, str | list | tuple) and all(isinstance(text, str) and text.strip() for text in texts)
+    raw: object = value
+    texts = cast("list[Any]", [value] if isinstance(raw, str) else value)
+    are_texts = isinstance(raw, str | list | tuple) and all(isinstance(text, str) and text.strip() for text in texts)
     return tuple(text.strip() for text in texts) if are_texts else value
 
 

@@ -48,8 +48,8 @@ def is_totals_text(text: str) -> bool:
     """Return whether *text* is the label of a total, such as `Grand Total:` or `Jumlah (12 baris)`."""
     if HAS_DIGIT(text) and HAS_DIGIT(text := _COUNT.sub("", text)):
         return False  # the usual case: a reference
-    found = _WORD.findall(text.casefold())
-    return not TOTALS_WORDS.isdisjoint(found) and all(word in TOTALS_WORDS or word in _BESIDE for word in found)
+    words = _WORD.findall(text.casefold())
+    return not TOTALS_WORDS.isdisjoint(words) and all(word in TOTALS_WORDS or word in _BESIDE for word in words)
 
 
 _MAX_RANGES = 200
@@ -138,13 +138,13 @@ class Scope:
         """Return why a row is a totals row, with a remedy if it may be left out. Otherwise count it and return None."""
         is_numbered = reference is not None and HAS_DIGIT(reference) is not None
         is_named = is_numbered or (reference is not None and any(map(str.isalnum, reference)))
-        texts = [reference] if reference is not None and is_named else [each for each in cells if isinstance(each, str)]
-        found = None if is_numbered and "(" not in texts[0] else next(filter(is_totals_text, texts), None)
+        texts = [reference] if reference is not None and is_named else [cell for cell in cells if isinstance(cell, str)]
+        label = None if is_numbered and "(" not in texts[0] else next(filter(is_totals_text, texts), None)
         (rows, total), (rows_since, total_since) = self._sums
         is_sum = (rows >= _MIN_ROWS and amount == total) or (rows_since >= _MIN_ROWS and amount == total_since)
         is_sum = bool(amount) and is_sum and (not is_named or (self._are_numbered and not is_numbered))
-        group = _GROUP(texts[0]) if found is None and is_named and texts[0][-1] == ")" else None
-        if found is None and not is_sum and group is None:
+        group = _GROUP(texts[0]) if label is None and is_named and texts[0][-1] == ")" else None
+        if label is None and not is_sum and group is None:
             self._are_numbered = self._are_numbered and (is_numbered or not is_named)
             self.is_whole = self.is_whole and amount is not None
             for part in self._sums:
@@ -162,7 +162,7 @@ class Scope:
             message = "is a totals row with {:,}, but the rows above it add up to {:,}: rows may be missing"
             return CellProblem(message, amount, total)
         else:
-            why = f"it has {quote(found)}" if found is not None else f"{amount:,} is the sum of the rows above"
+            why = f"it has {quote(label)}" if label is not None else f"{amount:,} is the sum of the rows above"
         out = Remedy((Way("skip_totals"),), "leaves it out")
         return CellProblem("is a totals row: {}, and its amount is not added to the total", why, remedies=[out])
 
@@ -180,9 +180,10 @@ class Scope:
 
     def leaves_out_like(self, line: int, cells: Iterable[Any], amount: object) -> bool:
         """Return whether the row on *line* begins like the rows declared to be outside. If so, count it."""
-        first = next((text for cell in cells if (text := str("" if cell is None else cell).strip())), "")
-        found = next((each for each in self.dialect.skip_rows_like if first.casefold().startswith(each.casefold())), "")
-        return self._leave_out(f"like {quote(found)}" if found else "", line, amount)
+        texts = (str("" if cell is None else cell).strip() for cell in cells)
+        first = next(filter(None, texts), "").casefold()
+        beginning = next((start for start in self.dialect.skip_rows_like if first.startswith(start.casefold())), "")
+        return self._leave_out(f"like {quote(beginning)}" if beginning else "", line, amount)
 
     def leaves_out(self, line: int, values: Mapping[str, Any], problems: list[tuple[str, CellProblem]]) -> bool:
         """Return whether the row on *line* is outside, which is then counted. A missing currency is a problem."""
@@ -220,7 +221,7 @@ class Scope:
     @property
     def excluded(self) -> tuple[Excluded, ...]:
         outside = self._outside.items()
-        return tuple(Excluded(why=why, rows=each.rows, amount=each.amount, lines=each.lines) for why, each in outside)
+        return tuple(Excluded(why=why, rows=part.rows, amount=part.amount, lines=part.lines) for why, part in outside)
 
 
 _EMPTY, _FILLED, _OTHERS = "(empty)", "(filled)", "(others)"
@@ -443,7 +444,7 @@ class Unused:
     def __init__(self, columns: Columns, used: Collection[int], reader: MoneyReader) -> None:
         self._used, self._reader = columns.used, reader
         names = enumerate(_columns.column_names(columns.header))
-        self._places = [(place, Evidence(name, reader)) for place, name in names if place not in used]
+        self._places = [(position, Evidence(name, reader)) for position, name in names if position not in used]
         self._keys: dict[str, Evidence] = {}
         """The cells under names that the header does not have."""
         self._sample: list[Sequence[Any]] = []
@@ -457,8 +458,8 @@ class Unused:
         self._rows += 1
         if self._rows <= _SAMPLE:
             self._sample.append(cells)
-        for place, column in self._places:
-            column.add(cells[place])
+        for position, column in self._places:
+            column.add(cells[position])
 
     def add_key(self, name: str, cell: Any) -> None:
         """Add a cell under a name that the header does not have."""
@@ -478,21 +479,21 @@ class Unused:
 
     def check(self) -> None:
         """Check that no column has the amounts, or their sign, without which nothing can be compared."""
-        for each in self._columns:
-            each.look()
-        unused = [each for each in self._columns if each.name not in (*self.ignored, self._used.get("currency"))]
-        if "amount" not in self._used and (money := [each for each in unused if each.has_money]):
-            sides = {SIDES[word]: each for each in money for word in _words_of(each.name) & SIDES.keys()}
+        for column in self._columns:
+            column.look()
+        unused = [column for column in self._columns if column.name not in (*self.ignored, self._used.get("currency"))]
+        if "amount" not in self._used and (money := [column for column in unused if column.has_money]):
+            sides = {SIDES[word]: column for column in money for word in _words_of(column.name) & SIDES.keys()}
             use: list[Remedy] = []
-            both_places = [place for place, column in self._places if column in sides.values()]
-            filled = ([bool(re.search("[1-9]", str(row[place]))) for place in both_places] for row in self._sample)
-            if len(sides) == 2 and all(sum(each) == 1 for each in filled):
+            both_places = [position for position, column in self._places if column in sides.values()]
+            filled = ([bool(re.search("[1-9]", str(row[at]))) for at in both_places] for row in self._sample)
+            if len(sides) == 2 and all(sum(cells) == 1 for cells in filled):
                 for came, whose in ((1, "a bank has them"), (-1, "your own books have them")):
                     both = Way("column", sides[came].name, "amount"), Way("debit_columns", sides[-came].name, "amount")
                     use.append(Remedy(both, f"reads both as {whose}"))
-            money = [*sides.values()] if use else sorted(money, key=lambda each: len(each.words) < 2)  # constants last
-            _columns.refuse_unused([each.name for each in money], "looks like money and is not used", "amount", use)
-        few = [each for each in unused if len(each.words) <= _MAX_WORDS]
-        directions = [each.name for each in few if {*map(_columns.sign_of, each.words)} == {1, -1}]
+            money = [*sides.values()] if use else sorted(money, key=lambda side: len(side.words) < 2)  # constants last
+            _columns.refuse_unused([column.name for column in money], "looks like money and is not used", "amount", use)
+        few = [column for column in unused if len(column.words) <= _MAX_WORDS]
+        directions = [column.name for column in few if {*map(_columns.sign_of, column.words)} == {1, -1}]
         if {"direction", "kind"}.isdisjoint(self._used) and directions:
             _columns.refuse_unused(directions, "has words for credit and debit and is not used", "direction")

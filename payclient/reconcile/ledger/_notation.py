@@ -164,8 +164,8 @@ def _signs(match: re.Match[str]) -> list[int]:
 
 def _refusal(text: str, dialect: Dialect) -> CellProblem:
     """Return the problem with *text*, and the option that would declare it."""
-    if found := _columns.damage(text):
-        return CellProblem("{}: export the column as whole numbers", found)
+    if damage := _columns.damage(text):
+        return CellProblem("{}: export the column as whole numbers", damage)
     if (number := _NUMBER.search(text)) is None:
         empty = Remedy((Way("null", text),), "reads it as an empty cell")
         return CellProblem("{} is not a number", quote(text), remedies=[empty])
@@ -179,8 +179,8 @@ def _refusal(text: str, dialect: Dialect) -> CellProblem:
         spaces = Remedy((Way("thousands", "space"),), "reads it if it groups thousands")
         return CellProblem("{}", hidden, remedies=[spaces])
     marks = {"decimal": dialect.decimal, "thousands": dialect.thousands}
-    given = [f"{quote(str(mark))} for {name}" for name, mark in marks.items() if mark]
-    declared = f" with {' and '.join(given)}" if given else ""
+    declarations = [f"{quote(str(mark))} for {name}" for name, mark in marks.items() if mark]
+    declared = f" with {' and '.join(declarations)}" if declarations else ""
     return CellProblem("{} is not a whole number{}; {}", quote(text), declared, _DIGITS_ONLY)
 
 
@@ -195,9 +195,9 @@ def _missing(before: str, behind: str, dialect: Dialect) -> Iterator[Remedy]:
         yield Remedy((Way("negative", "debit"),), "reads letters for credit and debit")
     for text, name in ((before, "currency_prefix"), (behind, "currency_suffix")):
         symbol = _CURRENCY.search(text)
-        found = symbol[0].rstrip(".") if symbol else ""
-        if found.casefold() not in ("", getattr(dialect, name).casefold(), *SIDES):
-            yield Remedy((Way(name, found),), "reads it as a currency")
+        currency = symbol[0].rstrip(".") if symbol else ""
+        if currency.casefold() not in ("", getattr(dialect, name).casefold(), *SIDES):
+            yield Remedy((Way(name, currency),), "reads it as a currency")
 
 
 _PLAIN_READER = MoneyReader()
@@ -296,8 +296,8 @@ class Suggestion:
     def words(self, side: Side = "ledger") -> str:
         refused = f"{plural(self.rows, 'row')} {'has' if self.rows == 1 else 'have'} {self.what} that cannot be read"
         first = "" if self.is_ambiguous else "first: "
-        each = zip(self.remedies, self.values, strict=True)
-        ways = " or ".join(f"{way.words(side)} ({first}{quote(self.cell)} → {value})" for way, value in each)
+        readings = zip(self.remedies, self.values, strict=True)
+        ways = " or ".join(f"{way.words(side)} ({first}{quote(self.cell)} → {value})" for way, value in readings)
         if not self.is_ambiguous:
             return f"{refused}: all can be read with {ways}"
         return f"{refused}. They are ambiguous: all can be read with {ways}, so declare the right one"
@@ -306,9 +306,9 @@ class Suggestion:
 def combined(suggestions: Iterable[Suggestion]) -> list[Remedy]:
     """Return the ways to read all cells: one with every declaration, or one for each reading of ambiguous ones."""
     suggestions = list(suggestions)
-    known = [way for each in suggestions if not each.is_ambiguous for way in each.remedies[0].ways]
-    readings = [remedy.ways for each in suggestions if each.is_ambiguous for remedy in each.remedies] or [()]
-    return [Remedy((*known, *ways), "reads them") for ways in readings if known or ways]
+    certain = [way for suggested in suggestions if not suggested.is_ambiguous for way in suggested.remedies[0].ways]
+    readings = [remedy.ways for suggested in suggestions if suggested.is_ambiguous for remedy in suggested.remedies]
+    return [Remedy((*certain, *ways), "reads them") for ways in readings or [()] if certain or ways]
 
 
 @define
@@ -365,37 +365,37 @@ class Suggester:
         """Yield the declarations for amounts and for times that fit every cell."""
         for (what, seen), read in zip(self._seen.items(), (self._as_amounts, self._as_times), strict=True):
             is_readable = seen.rows and seen.is_readable and 0 < len(seen.cells) <= _MAX_SHAPES
-            if is_readable and (found := read(seen.cells)):
-                yield _suggested(what, seen, found)
+            if is_readable and (readings := read(seen.cells)):
+                yield _suggested(what, seen, readings)
 
     def _as_amounts(self, cells: Mapping[Any, str]) -> Readings:
         # The simplest dialect for each different way to read all cells.
-        found: Readings = {}
-        options = {each: _options(each, self._dialect) for each in candidates(cells.values(), self._dialect)}
-        for candidate in sorted(options, key=lambda each: len(options[each])):
+        readings: Readings = {}
+        options = {dialect: _options(dialect, self._dialect) for dialect in candidates(cells.values(), self._dialect)}
+        for candidate in sorted(options, key=lambda dialect: len(options[dialect])):
             if values := _read_all(cells.values(), candidate):
-                found.setdefault(values, options[candidate])
-        return found
+                readings.setdefault(values, options[candidate])
+        return readings
 
     def _as_times(self, cells: Mapping[Any, str]) -> Readings:
         clocks = list(dict.fromkeys(clock for *_, clock in cells))
         (_, marks, _), *_ = cells
-        found: Readings = {}
-        for order in (each.format(*marks) for each in _ORDERS):
+        readings: Readings = {}
+        for order in (pattern.format(*marks) for pattern in _ORDERS):
             times = tuple(_time_format(f"{order}{clock}").read(cell) for (*_, clock), cell in cells.items())
             if None not in times:
-                found.setdefault(times, tuple(Way("date_format", f"{order}{clock}") for clock in clocks))
-        return found
+                readings.setdefault(times, tuple(Way("date_format", f"{order}{clock}") for clock in clocks))
+        return readings
 
 
-def _suggested(what: str, seen: _Seen, found: Readings) -> Suggestion:
+def _suggested(what: str, seen: _Seen, readings: Readings) -> Suggestion:
     """Return the suggestion of the ways to read all cells that were found, by their values."""
     cells = [*seen.cells.values()]
     first = cells.index(seen.first) if seen.first in cells else 0
-    place = next((place for place, values in enumerate(zip(*found, strict=True)) if len({*values}) > 1), first)
-    remedies = tuple(Remedy(options, "reads them") for options in found.values())
-    values = tuple("empty" if values[place] is None else str(values[place]) for values in found)
-    return Suggestion(what=what, rows=seen.rows, cell=cells[place], remedies=remedies, values=values)
+    number = next((number for number, values in enumerate(zip(*readings, strict=True)) if len({*values}) > 1), first)
+    remedies = tuple(Remedy(options, "reads them") for options in readings.values())
+    values = tuple("empty" if values[number] is None else str(values[number]) for values in readings)
+    return Suggestion(what=what, rows=seen.rows, cell=cells[number], remedies=remedies, values=values)
 
 
 def _read_all(cells: Iterable[str], dialect: Dialect) -> tuple[int | None, ...] | None:
@@ -408,43 +408,43 @@ def _read_all(cells: Iterable[str], dialect: Dialect) -> tuple[int | None, ...] 
 
 def candidates(cells: Iterable[str], dialect: Dialect) -> Iterator[Dialect]:
     """Yield every dialect for amounts that agrees with *dialect* and fits the marks around the digits."""
-    if (given := _around(list(cells), dialect)) is not None:
+    if (fitting := _around(list(cells), dialect)) is not None:
         decimals = (None, ".", ",") if dialect.decimal is None else (dialect.decimal,)
         thousands = (None, *THOUSANDS) if dialect.thousands is None else (dialect.thousands,)
         for decimal, mark in product(decimals, thousands):
             if mark is None or decimal != mark:
-                yield attrs.evolve(given, decimal=decimal, thousands=mark)
+                yield attrs.evolve(fitting, decimal=decimal, thousands=mark)
 
 
 def _around(cells: list[str], dialect: Dialect) -> Dialect | None:
     """Return *dialect* with the declarations needed for currency, sign and empty cells. None if none can be right."""
     filled = [cell for cell in cells if _DIGITS.search(cell)]
-    given: dict[str, Any] = {"null": (*dialect.null, *(cell for cell in cells if cell not in filled))}
+    changes: dict[str, Any] = {"null": (*dialect.null, *(cell for cell in cells if cell not in filled))}
     if dialect.negative == "leading" and any("(" in cell for cell in filled):
-        given["negative"] = "parentheses"
+        changes["negative"] = "parentheses"
     elif dialect.negative == "leading" and any(map(_TRAILING, filled)):
-        given["negative"] = "trailing"
+        changes["negative"] = "trailing"
     for name, pattern, side in (("currency_prefix", r"^[^0-9]*", _AHEAD), ("currency_suffix", r"[^0-9]*$", _BEHIND)):
         around = [match[0] if (match := re.search(pattern, cell)) else "" for cell in filled]
-        sides = [match["side"].casefold() for each in around if (match := side.search(each))]
-        if side is _BEHIND or len({SIDES[each] for each in sides}) > 1 or any(len(each) > 1 for each in sides):
-            around = [side.sub("", each) for each in around]
-            given |= {"negative": "debit"} if sides else {}
-        spelt = [symbol for each in around if (symbol := _AROUND.sub("", each).strip(".,\u2013\u2014'"))]
+        sides = [match["side"].casefold() for text in around if (match := side.search(text))]
+        if side is _BEHIND or len({SIDES[text] for text in sides}) > 1 or any(len(text) > 1 for text in sides):
+            around = [side.sub("", text) for text in around]
+            changes |= {"negative": "debit"} if sides else {}
+        spelt = [symbol for text in around if (symbol := _AROUND.sub("", text).strip(".,\u2013\u2014'"))]
         symbols = {symbol.casefold() for symbol in spelt}
         declared = getattr(dialect, name)
         if len(symbols) > 1 or (declared and symbols - {declared.casefold().rstrip(".")}):
             return None
         if symbols and not declared:
-            given[name] = spelt[0]
+            changes[name] = spelt[0]
     try:
-        return attrs.evolve(dialect, **given)
+        return attrs.evolve(dialect, **changes)
     except ValueError:  # the text around the digits is not a currency
         return None
 
 
 def _options(candidate: Dialect, declared: Dialect) -> tuple[Way, ...]:
-    names = [each.name for each in attrs.fields(Dialect)]
+    names = [attribute.name for attribute in attrs.fields(Dialect)]
     values = [(name, _values(getattr(declared, name)), _values(getattr(candidate, name))) for name in names]
     return tuple(Way(name, str(value)) for name, before, now in values for value in now if value not in before)
 

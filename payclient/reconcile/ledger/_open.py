@@ -63,14 +63,14 @@ def recognise(name: str, first: bytes, chosen: LedgerFormat | None) -> LedgerFor
     for starts, problem in _REFUSED.items():
         if first.lstrip(b"\xef\xbb\xbf \r\n\t").lower().startswith(starts):
             raise LedgerError(problem)
-    found: LedgerFormat | None = "jsonl" if _JSON.match(first) else None
+    actual: LedgerFormat | None = "jsonl" if _JSON.match(first) else None
     for binary, (_, _, start) in _FORMATS.items():
-        found = binary if start and first.startswith(start) else found
-    wanted = chosen or SUFFIXES.get(PurePath(name.lower()).suffix) or found or "csv"
-    if first and wanted != found and not {"xlsx", "parquet"}.isdisjoint({wanted, found}):
-        what = f"its first bytes are those of {_FORMATS[found][0]}" if found else "its first bytes are not"
+        actual = binary if start and first.startswith(start) else actual
+    wanted = chosen or SUFFIXES.get(PurePath(name.lower()).suffix) or actual or "csv"
+    if first and wanted != actual and not {"xlsx", "parquet"}.isdisjoint({wanted, actual}):
+        what = f"its first bytes are those of {_FORMATS[actual][0]}" if actual else "its first bytes are not"
         message = f"the file should be {_FORMATS[wanted][0]}, but {what}"
-        raise LedgerError(message, remedies=[Remedy((Way("format", found or "csv"),), "reads it as it is")])
+        raise LedgerError(message, remedies=[Remedy((Way("format", actual or "csv"),), "reads it as it is")])
     return wanted
 
 
@@ -201,9 +201,9 @@ class Ledger:
         """Check the rows that were read: what nothing uses, and whether there is any."""
         self._reader.check_cells()
         if not self._has_rows and not self._allow_empty:
-            sheets = () if self.excluded else [each.name for each in self.unread_sheets]
+            sheets = () if self.excluded else [sheet.name for sheet in self.unread_sheets]
             elsewhere = f": there are rows in {', '.join(map(quote, sheets))}" if sheets else ""
-            ways = [Remedy((Way("sheet", each),), "reads them") for each in sheets]
+            ways = [Remedy((Way("sheet", sheet),), "reads them") for sheet in sheets]
             ways.append(Remedy((Way("allow_empty"),), "accepts that", is_decision=True))
             raise LedgerError(f"the file {self._emptiness}{elsewhere}", remedies=ways)
 
@@ -274,36 +274,36 @@ class Ledger:
 
 
 @contextmanager
-def _explained(ledger: LedgerFile, given: Mapping[str, Any], joined: int, side: Side, name: str) -> Generator[None]:
+def _explained(ledger: LedgerFile, chosen: Mapping[str, Any], joined: int, side: Side, name: str) -> Generator[None]:
     """Add to an error which of two files it is about, and what would be refused next."""
     try:
         yield
     except LedgerError as error:
         error.side, error.file = side, name if side == "statement" else ""
         if joined and error.remedies and not error.remedies[0].is_decision:
-            _look_ahead(error, ledger, given, joined - 1)
+            _look_ahead(error, ledger, chosen, joined - 1)
         raise
 
 
-def _look_ahead(error: LedgerError, ledger: LedgerFile, given: Mapping[str, Any], joined: int) -> None:
+def _look_ahead(error: LedgerError, ledger: LedgerFile, chosen: Mapping[str, Any], joined: int) -> None:
     """Join the first remedy of *error* with the remedies of what the first rows would have refused next."""
     first, *others = error.remedies
     try:
-        with _opened(ledger, _with_ways(given, first.ways), joined) as opened:
+        with _opened(ledger, _with_ways(chosen, first.ways), joined) as opened:
             deque(islice(opened, _ROWS_AHEAD), maxlen=0)
             opened.check_rows()
     except LedgerError as following:
-        if known := [each for each in following.remedies if not each.is_decision]:
+        if helpful := [remedy for remedy in following.remedies if not remedy.is_decision]:
             error.args = (f"{error.message}; then {following.message}",)
-            joined_ways = [Remedy((*first.ways, *each.ways), "reads it") for each in known]
-            error.remedies = [*joined_ways, *others, *(each for each in following.remedies if each.is_decision)]
+            joined_ways = [Remedy((*first.ways, *remedy.ways), "reads it") for remedy in helpful]
+            error.remedies = [*joined_ways, *others, *(remedy for remedy in following.remedies if remedy.is_decision)]
     except ValueError:
         pass  # such a file doesn't have this option
 
 
-def _with_ways(given: Mapping[str, Any], ways: Iterable[Way]) -> dict[str, Any]:
+def _with_ways(chosen: Mapping[str, Any], ways: Iterable[Way]) -> dict[str, Any]:
     """Return the arguments of `open_ledger`, changed by these options."""
-    changed = dict(given)
+    changed = dict(chosen)
     for way in ways:
         option = "columns" if way.option == "column" else way.option
         before: Any = changed[option] if option in changed else getattr(changed["dialect"], option)
@@ -363,58 +363,58 @@ def open_ledger(
     is_character = isinstance(delimiter, str) and len(delimiter) == 1 and delimiter not in '\r\n"'
     if delimiter is not None and not is_character:
         raise ValueError(f"delimiter must be one character that separates cells, got {delimiter!r}")
-    given = {"columns": columns, "delimiter": delimiter, "sheet": sheet, "format": format, "ignore": ignore}
+    chosen = {"columns": columns, "delimiter": delimiter, "sheet": sheet, "format": format, "ignore": ignore}
     more = {"require": require, "allow_empty": allow_empty, "dialect": dialect, "is_statement": is_statement}
-    return _opened(ledger, {**given, **more}, _MAX_JOINED)
+    return _opened(ledger, {**chosen, **more}, _MAX_JOINED)
 
 
-def _opened(ledger: LedgerFile, given: Mapping[str, Any], joined: int) -> Ledger:
+def _opened(ledger: LedgerFile, chosen: Mapping[str, Any], joined: int) -> Ledger:
     """Open *ledger*. The remedies of an error are joined with the remedies of up to *joined* others."""
-    scope = Scope(given["dialect"], is_statement=given["is_statement"])
-    find = partial(_columns.find_columns, chosen=given["columns"], ignored=given["ignore"])
+    scope = Scope(chosen["dialect"], is_statement=chosen["is_statement"])
+    find = partial(_columns.find_columns, chosen=chosen["columns"], ignored=chosen["ignore"])
     source = Source(ledger)
     of_file = scope.side, source.fingerprint.name
-    explained = partial(_explained, ledger, given, joined if source.path is not None else 0, *of_file)
+    explained = partial(_explained, ledger, chosen, joined if source.path is not None else 0, *of_file)
     with ExitStack() as on_failure:
         on_failure.callback(source.close)
         on_failure.enter_context(explained())
         first, chunks = with_start(source.chunks(), _ENOUGH_TO_TELL)
-        found = recognise(source.fingerprint.name, first, given["format"])
-        _check_options(found, given)
-        if found == "csv":
-            reader = read_csv(chunks, find, given["delimiter"], scope)
-        elif found == "jsonl":
+        file_format = recognise(source.fingerprint.name, first, chosen["format"])
+        _check_options(file_format, chosen)
+        if file_format == "csv":
+            reader = read_csv(chunks, find, chosen["delimiter"], scope)
+        elif file_format == "jsonl":
             reader = read_json_lines(chunks, find, scope)
         else:
-            reader = _read_whole(source, chunks, found, find, given["sheet"], scope)
-        known = {"chosen": given["columns"] or (), "ignored": given["ignore"], "required": given["require"]}
-        reader.unused.ignored = check_use(reader.columns, **known, may_grow=found == "jsonl")
+            reader = _read_whole(source, chunks, file_format, find, chosen["sheet"], scope)
+        named = {"chosen": chosen["columns"] or (), "ignored": chosen["ignore"], "required": chosen["require"]}
+        reader.unused.ignored = check_use(reader.columns, **named, may_grow=file_format == "jsonl")
         scope.check_columns(reader.columns.used)
         on_failure.pop_all()
-    return Ledger(source, reader, explained, format=found, allow_empty=given["allow_empty"])
+    return Ledger(source, reader, explained, format=file_format, allow_empty=chosen["allow_empty"])
 
 
-def _check_options(found: LedgerFormat, given: Mapping[str, Any]) -> None:
-    dialect = given["dialect"]
+def _check_options(file_format: LedgerFormat, chosen: Mapping[str, Any]) -> None:
+    dialect = chosen["dialect"]
     options = (
-        ("delimiter", given["delimiter"] is not None, "csv"),
-        ("sheet", given["sheet"] is not None, "xlsx"),
+        ("delimiter", chosen["delimiter"] is not None, "csv"),
+        ("sheet", chosen["sheet"] is not None, "xlsx"),
         ("debit_columns", dialect.debit_columns, "csv, jsonl and xlsx"),
         ("encoding", dialect.encoding != UTF_8, "csv and jsonl"),
         ("header_row", dialect.header_row is not None, "csv and xlsx"),
     )
     for name, is_given, formats in options:
-        if is_given and found not in formats:
-            raise ValueError(f"{name} is an option of {formats}, and the ledger is {found}")
+        if is_given and file_format not in formats:
+            raise ValueError(f"{name} is an option of {formats}, and the ledger is {file_format}")
 
 
 def _read_whole(
-    source: Source, chunks: Iterator[bytes], found: LedgerFormat, find: Finder, sheet: str | None, scope: Scope
+    source: Source, chunks: Iterator[bytes], file_format: LedgerFormat, find: Finder, sheet: str | None, scope: Scope
 ) -> RowReader:
     file = source.whole(chunks)
     if not source.fingerprint.size_bytes:
         return RowReader(NO_COLUMNS, scope=scope)
-    if found == "xlsx":
+    if file_format == "xlsx":
         from payclient.reconcile.ledger._xlsx import read_xlsx  # noqa: PLC0415
 
         return read_xlsx(file, find, sheet, scope)
@@ -451,7 +451,7 @@ def check_use(
     if missing := next((name for name in required if name not in columns.used), None):
         message = f"no column was found for {missing}, which is required; there are {_columns.listed(names)}"
         raise LedgerError(message, line=1, remedies=_columns.choices(missing, columns.ignored))
-    ignored = tuple(each.strip() for each in ignored)
+    ignored = tuple(name.strip() for name in ignored)
     left = [name for name in columns.ignored if name not in ignored]
     if doubled := [name for name in left if _columns.field_of(name) in {*COMPARED} - {*chosen}]:
         meant = f"{_columns.field_of(doubled[0])}"

@@ -64,7 +64,7 @@ def column_values(column: Any) -> list[Any]:
     if not _arrow.types.is_decimal(column.type):
         return values
     # A whole decimal is an int: its scale is a property of the column, not a thousands separator.
-    return [int(each) if isinstance(each, Decimal) and each == each.to_integral_value() else each for each in values]
+    return [int(cell) if isinstance(cell, Decimal) and cell == cell.to_integral_value() else cell for cell in values]
 
 
 def _value(scalar: Any) -> Any:

@@ -53,7 +53,7 @@ class _Signs:
                 message = f"no column is called {quote(name)}, which was chosen for the debits of {of}"
                 raise LedgerError(message, line=1, refused=Way("debit_columns", name, of))
             self.debits[of] = name, names.index(name), SignLaw(f"the column {quote(name)}")
-        directed = [each for each in _DIRECTED if each in columns.places and "direction" in columns.places]
+        directed = [field for field in _DIRECTED if field in columns.places and "direction" in columns.places]
         self._directed = {of: SignLaw(f"the column {quote(columns.used['direction'])}", [IGNORING]) for of in directed}
         self._are_signs: bool | None = None
         self._words: dict[int | None, str] = {}
@@ -88,14 +88,14 @@ class _Signs:
             self._fee_signs.add(fee < 0)
 
     def _apply_debits(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> None:
-        for name, (column, place, law) in self.debits.items():
+        for name, (column, position, law) in self.debits.items():
             credit, debit = values.pop(name, False), values.pop(f"{_DEBIT}{name}", False)
             if credit and debit:
                 message = "there is an amount here and in {} too; a row is either credit or debit"
                 problems.append((name, CellProblem(message, quote(column))))
             elif credit is not False and debit is not False:  # both can be read
                 values[name] = debit or (debit if credit is None else credit)
-                in_cell = self._money.sign(cells[place if debit else self._places[name]], values[name] or 0)
+                in_cell = self._money.sign(cells[position if debit else self._places[name]], values[name] or 0)
                 _give_sign(values, name, law, in_cell, -1 if debit else 1, problems)
 
     def _apply_direction(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> None:
@@ -113,9 +113,9 @@ class _Signs:
     def check(self, side: Side) -> Iterator[str]:
         """Check that no word may mean something else next to another. Yield warnings about the fees."""
         if None in self._words and len(self._words) == 2:  # such as the `C` of `A` and `C`
-            unknown, known = quote(self._words[None]), quote(self._words.get(1) or self._words[-1])
+            unknown, sure = quote(self._words[None]), quote(self._words.get(1) or self._words[-1])
             message = (
-                f"the column of directions has {known} and {unknown}, which may be a pair, and only {known} is known: "
+                f"the column of directions has {sure} and {unknown}, which may be a pair, and only {sure} is known: "
                 "write credit and debit in it, or list both as charge and refund in the table [lines.kind] of the "
                 "rules file instead"
             )
@@ -129,7 +129,7 @@ def _give_sign(
     values: dict[str, Any], name: str, law: SignLaw, in_cell: int, sign: int, problems: list[_Problem]
 ) -> None:
     try:
-        values[name] = values[name] and law.apply(values[name], in_cell, sign)
+        values[name] = law.apply(values[name], in_cell, sign)
     except CellProblem as problem:
         problems.append((name, problem))
 
@@ -145,7 +145,7 @@ class RowReader:
         self.suggester: Suggester = Suggester(dialect)
         self._money = MoneyReader(dialect)
         self._signs = _Signs(columns, dialect, self._money)
-        debits = {f"{_DEBIT}{of}": place for of, (_, place, _) in self._signs.debits.items()}
+        debits = {f"{_DEBIT}{of}": position for of, (_, position, _) in self._signs.debits.items()}
         unused = [name for name in columns.ignored if name not in dialect.debit_columns.values()]
         self.columns: Columns = evolve(columns, ignored=tuple(unused))
         self.rows: Iterable[Entry | RejectedEntry | None] = ()
@@ -155,7 +155,7 @@ class RowReader:
         """0 if the format lacks one."""
         self.unread_sheets: tuple[UnreadSheet, ...] = ()
         """The others that have rows, if no sheet was chosen."""
-        used = {place for name, place in columns.places.items() if name != "currency"}
+        used = {position for name, position in columns.places.items() if name != "currency"}
         self.unused: Unused = Unused(columns, {*used, *debits.values()}, self._money)
         self._null, self._allowed = frozenset(dialect.null), frozenset(dialect.allow_references)
         self._long = {True: 0, False: 0}
@@ -173,8 +173,8 @@ class RowReader:
             "time": (partial(self._read_time, self._times.read), "times", add_time),
             "creation": (self._read_creation, "times", add_time),
         }
-        places = [(key, key.removeprefix(_DEBIT), place) for key, place in {**columns.places, **debits}.items()]
-        self._plan = [(key, place, readers[name if name in readers else KINDS[name]]) for key, name, place in places]
+        places = [(key, key.removeprefix(_DEBIT), position) for key, position in {**columns.places, **debits}.items()]
+        self._plan = [(key, at, readers[name if name in readers else KINDS[name]]) for key, name, at in places]
         """Field, place and reading of each cell."""
         self._names = _columns.column_names(columns.header)
         self._refused: dict[str, Any] = {}
@@ -184,15 +184,15 @@ class RowReader:
 
     def check_cells(self) -> None:
         """Check that each cell read so far is used if it has a meaning, and agrees with its neighbours."""
-        found = [*self._signs.check(self.scope.side)]
+        remarks = [*self._signs.check(self.scope.side)]
         if self._long[True] >= _MIN_LONG and not self._long[False]:
-            found.append(
+            remarks.append(
                 f"all references of more than {_KEPT_DIGITS} digits have only 0 after these, as numbers of a "
                 "spreadsheet have: their last digits may be lost: export the column as text"
             )
         if year := self._buddhist_year:
-            found.append(f"there are times of the year {year}, which is {year - _BUDDHIST} if it is a Buddhist year")
-        self.warnings += [each for each in found if each not in self.warnings]
+            remarks.append(f"there are times of the year {year}, which is {year - _BUDDHIST} if it is a Buddhist year")
+        self.warnings += [remark for remark in remarks if remark not in self.warnings]
         self.unused.check()
 
     def _read_reference(self, cell: Any) -> str | None:
@@ -232,8 +232,8 @@ class RowReader:
         if (reason := scope.totals_problem(reference, amount, cells)) is not None:
             if reason.remedies and scope.leaves_out_totals(line, amount):
                 return None
-            known = {name: values[name] for name in ("reference", "kind") if name in values}
-            return self._refused_row(line, [("", reason)], **known)
+            readable = {name: values[name] for name in ("reference", "kind") if name in values}
+            return self._refused_row(line, [("", reason)], **readable)
         if problems and tuple(cells) == self.columns.header:
             again = CellProblem("is the header again: were two files joined?")
             return self._rejected(line, cells, values, [("", again)])
@@ -249,7 +249,7 @@ class RowReader:
             return self._money.read(cells[self.columns.places["amount"]])
         return None
 
-    def _refused_row(self, line: int, problems: Sequence[_Problem], **known: Any) -> RejectedEntry:
+    def _refused_row(self, line: int, problems: Sequence[_Problem], **readable: Any) -> RejectedEntry:
         """Return a row with these *problems*, each with its field or none."""
         remedies = tuple(dict.fromkeys(remedy for _, problem in problems for remedy in problem.remedies))
         reasons = (
@@ -257,7 +257,7 @@ class RowReader:
             for name, problem in problems
         )
         kinds = tuple(f"{name}: {problem.kind}" for name, problem in problems)
-        return RejectedEntry(line=line, reason="; ".join(reasons), problems=kinds, remedies=remedies, **known)
+        return RejectedEntry(line=line, reason="; ".join(reasons), problems=kinds, remedies=remedies, **readable)
 
     def _rejected(
         self, line: int, cells: Sequence[Any], values: Mapping[str, Any], problems: Sequence[_Problem]
@@ -268,27 +268,27 @@ class RowReader:
         reference = reference.encode(errors="replace").decode().strip()
         names = ["amount", "payout", *(name for name in ("status", "kind") if name in places)]
         names += ["amount_received"] if self.scope.is_statement or "kind" in values else []
-        known = {name: values.get(name) for name in names}
-        return self._refused_row(line, problems, reference=reference or None, **known)
+        readable = {name: values.get(name) for name in names}
+        return self._refused_row(line, problems, reference=reference or None, **readable)
 
     def _values(self, line: int, cells: Sequence[Any]) -> tuple[dict[str, Any], list[_Problem]]:
         values: dict[str, Any] = {"line": line}
         problems: list[_Problem] = []
         is_plain, null, self._refused = self._money.is_plain, self._null, {}
-        for key, place, (read, what, add) in self._plan:
-            cell = cells[place]
+        for key, position, (read, what, add) in self._plan:
+            cell = cells[position]
             if type(cell) is str:
                 if null and cell.strip() in null:
                     cell = ""
                 elif what == "amounts" and is_plain(cell):
                     values[key] = int(cell)
                     continue
-                elif add is not None and cell and not cell.isdigit() and cell.strip() != self._names[place]:
+                elif add is not None and cell and not cell.isdigit() and cell.strip() != self._names[position]:
                     add(cell)
             try:
                 values[key] = read(cell)
             except CellProblem as problem:
-                if what and cell != self._names[place]:
+                if what and cell != self._names[position]:
                     self._refused.setdefault(what, cell)
                 if key == "created_at":
                     self._warn_bad_created_at(line, problem)
@@ -308,10 +308,10 @@ class RowReader:
     def _warn_bad_created_at(self, line: int, problem: CellProblem) -> None:
         """Count an unreadable time of creation, in one warning for all of them."""
         # The row is not rejected, because the column is not compared. It only lacks an age.
-        rows, place, first = self._bad_created_at or (0, len(self.warnings), f"{problem} (line {line})")
-        self._bad_created_at = rows + 1, place, first
+        rows, index, first = self._bad_created_at or (0, len(self.warnings), f"{problem} (line {line})")
+        self._bad_created_at = rows + 1, index, first
         cells = f"{quote(self.columns.used['created_at'])}: {plural(rows + 1, 'cell')} cannot be read"
-        self.warnings[place : place + 1] = [f"{cells}: {first}: grace doesn't apply to such a row"]
+        self.warnings[index : index + 1] = [f"{cells}: {first}: grace doesn't apply to such a row"]
 
 
 NO_COLUMNS = Columns({}, (), {}, ())

@@ -50,20 +50,20 @@ def read_lines(chunks: Iterable[bytes], encoding: str = UTF_8) -> Iterator[str]:
         message = "the byte order mark of UTF-16 is missing: declare which UTF-16 it is, or another encoding"
         raise LedgerError(message, line=1, offset=0, remedies=ways)
     decoder, newlines = codecs.getincrementaldecoder(encoding)(), io.IncrementalNewlineDecoder(None, translate=True)
-    rest, line, offset, place = "", 1, 0, None
+    rest, line, offset, position = "", 1, 0, None
     problem: tuple[str, str, Sequence[Remedy]] | None = None
     for chunk in chain(chunks, [b""]):
         try:
             text = decoder.decode(chunk, not chunk)
         except UnicodeDecodeError as error:
             used = error.start - len(error.object) + len(chunk)  # negative when it began in the chunk before
-            text, place = decoder.decode(chunk[: max(used, 0)]), offset + used
-            problem = _undecodable(error, place, encoding, is_last=not chunk)
+            text, position = decoder.decode(chunk[: max(used, 0)]), offset + used
+            problem = _undecodable(error, position, encoding, is_last=not chunk)
         if "\0" in text:
-            text, place = text.partition("\0")[0], offset + chunk.find(0)
+            text, position = text.partition("\0")[0], offset + chunk.find(0)
             is_utf_8 = encoding == UTF_8
             why = _UTF_16 if is_utf_8 else f": it is not {encoding}; {_ANOTHER}"
-            problem = f"NUL character near byte {place}", why, (_READ_UTF_16,) * is_utf_8
+            problem = f"NUL character near byte {position}", why, (_READ_UTF_16,) * is_utf_8
         text = text.removeprefix("\ufeff") if not offset else text
         offset += len(chunk)
         *lines, rest = (rest + newlines.decode(text, not chunk)).split("\n")
@@ -71,7 +71,7 @@ def read_lines(chunks: Iterable[bytes], encoding: str = UTF_8) -> Iterator[str]:
         line += len(lines)
         if problem:
             where, why, remedies = problem
-            raise LedgerError(f"{where} (line {line}){why}", line=line, offset=place, remedies=remedies)
+            raise LedgerError(f"{where} (line {line}){why}", line=line, offset=position, remedies=remedies)
         if len(rest) > _MAX_LINE:
             raise LedgerError(f"line {line} is longer than {_MAX_LINE} characters, so this is not a ledger", line=line)
     if rest:
@@ -117,7 +117,7 @@ def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope
 
     def cells_of(header: str) -> list[str]:
         nonlocal used
-        used = max(delimiters, key=lambda each: len(_cells(header, each)))  # the first of equals
+        used = max(delimiters, key=lambda mark: len(_cells(header, mark)))  # the first of equals
         return _cells(header, used)
 
     def columns_of(names: Sequence[str]) -> Columns:

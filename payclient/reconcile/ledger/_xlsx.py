@@ -100,7 +100,7 @@ class NumberFormat:
             if token["end"]:
                 parts.append(_Part())
             parts[-1].add(token)
-        texts = [part for place, part in enumerate(parts) if "@" in part.digits or place > 2]
+        texts = [part for number, part in enumerate(parts) if "@" in part.digits or number > 2]
         self._of_text = texts[0] if texts else None
         of_numbers = [part for part in parts if part is not self._of_text and parts != [_Part()]]  # only a colour
         self._parts = of_numbers or [_Part(digits="general")]
@@ -118,15 +118,15 @@ class NumberFormat:
     def of_number(self, number: float) -> tuple[float | str | CellProblem, str]:
         """Return *number*, or a text if the format shows credit or debit, and the currency next to it."""
         sign = (number > 0) - (number < 0)
-        if (known := self._known.get(sign)) is not None:
-            return number, known
+        if (currency := self._known.get(sign)) is not None:
+            return number, currency
         part, has_minus = self._part_for(number)
         before, behind = part.before, "" if _NO_FRACTION.match(part.behind) else part.behind
         words, minus = _WORD.findall(f"{before} {behind}"), "-" * has_minus
         label = " ".join(words)
         if label and part.digits and _columns.sign_of(label) is not None:
             return f"{minus}{abs(number)} {label}", ""
-        has_sign = any(category(each) == "Pd" or each in _MINUS for each in before + behind)
+        has_sign = any(category(character) == "Pd" or character in _MINUS for character in before + behind)
         signs = has_minus + (has_sign or ("(" in before and ")" in behind))
         if not all(map(_columns.is_currency, words)) or (number and (signs != (number < 0) or not part.digits)):
             shown = f"{minus}{before}{abs(number):,}{behind}" if part.digits else f"{before}{behind}".strip("-")
@@ -141,8 +141,8 @@ class NumberFormat:
         """Return the part for *number*, and whether a minus is written before it."""
         parts = self._parts
         if self._has_conditions:
-            found = next((part for part in parts if part.is_for(number)), None)
-            return found or parts[-1], found is None and number < 0
+            fitting = next((part for part in parts if part.is_for(number)), None)
+            return fitting or parts[-1], fitting is None and number < 0
         if number < 0:
             return (parts[1], False) if parts[1:] else (parts[0], True)
         return parts[2] if not number and parts[2:] else parts[0], False
@@ -296,52 +296,52 @@ class _Workbook:
     def _relations(self, part: str) -> dict[str, tuple[str, str]]:
         """Return kind and path of the parts that *part* refers to, by relationship id."""
         folder, name = posixpath.split(part)
-        place = posixpath.join(folder, "_rels", f"{name}.rels")
-        found: dict[str, tuple[str, str]] = {}
-        for each in self.elements(place, "Relationship") if place in self._zip.NameToInfo else ():
-            if each.get("TargetMode") != "External":
-                target = posixpath.normpath(posixpath.join("/", folder, each.attrib["Target"])).lstrip("/")
-                found[each.attrib["Id"]] = each.attrib["Type"].rpartition("/")[2], target
-        return found
+        path = posixpath.join(folder, "_rels", f"{name}.rels")
+        relations: dict[str, tuple[str, str]] = {}
+        for element in self.elements(path, "Relationship") if path in self._zip.NameToInfo else ():
+            if element.get("TargetMode") != "External":
+                target = posixpath.normpath(posixpath.join("/", folder, element.attrib["Target"])).lstrip("/")
+                relations[element.attrib["Id"]] = element.attrib["Type"].rpartition("/")[2], target
+        return relations
 
     def commented(self, part: str) -> set[int]:
         """Return the numbers of the rows of a sheet that have a comment."""
         parts = (target for kind, target in self._relations(part).values() if kind == "comments")
         there = filter(self._zip.NameToInfo.__contains__, parts)
-        comments = chain.from_iterable(self.elements(each, "comment", max_bytes=_MAX_TEXT_BYTES) for each in there)
+        comments = chain.from_iterable(self.elements(target, "comment", max_bytes=_MAX_TEXT_BYTES) for target in there)
         return {int(comment.attrib["ref"].lstrip(ascii_uppercase)) for comment in comments}
 
     def _read_sheets(self, root: str, relations: Mapping[str, tuple[str, str]]) -> None:
-        for each in self.elements(root, "sheet", "workbookPr", "calcPr"):
-            if each.get("date1904") in _TRUE:
+        for element in self.elements(root, "sheet", "workbookPr", "calcPr"):
+            if element.get("date1904") in _TRUE:
                 self.epoch = datetime(1904, 1, 1)  # noqa: DTZ001  as above
-            self.is_stale = self.is_stale or each.get("fullCalcOnLoad") in _TRUE
-            if not each.tag.endswith("sheet"):
+            self.is_stale = self.is_stale or element.get("fullCalcOnLoad") in _TRUE
+            if not element.tag.endswith("sheet"):
                 continue
-            name, ids = each.attrib["name"], (value for key, value in each.items() if key.endswith("}id"))
+            name, ids = element.attrib["name"], (value for key, value in element.items() if key.endswith("}id"))
             kind, part = relations.get(next(ids, ""), ("", ""))
             if not kind:
                 raise LedgerError(f"the sheet {quote(name)} is not in the XLSX file: open it and save it again")
             if kind == "worksheet":  # chart sheets lack rows
                 self.sheets[name] = part
-                if each.get("state", "visible") != "visible":
+                if element.get("state", "visible") != "visible":
                     self.hidden.add(name)
 
     def _read_styles(self, part: str) -> None:
         shown: dict[int, str | NumberFormat] = dict(_FORMATS)
         struck = set[int]()
-        for each in self.elements(part, "numFmt", "fonts", "cellXfs"):
-            if each.tag.endswith("numFmt"):
-                code = each.attrib["formatCode"]
+        for element in self.elements(part, "numFmt", "fonts", "cellXfs"):
+            if element.tag.endswith("numFmt"):
+                code = element.attrib["formatCode"]
                 letters = set(_NO_DATE_LETTERS.sub("", code[:_MAX_FORMAT]).casefold().replace("general", ""))
                 kind = "time" if letters & set("hs") else "day" if letters & set("ymd") else NumberFormat(code)
-                shown[int(each.get("numFmtId", "-1"))] = kind
-            elif each.tag.endswith("fonts"):
-                for number, font in enumerate(each.iter(_beside(each, "font"))):
-                    if any(strike.get("val") not in ("0", "false") for strike in font.iter(_beside(each, "strike"))):
+                shown[int(element.get("numFmtId", "-1"))] = kind
+            elif element.tag.endswith("fonts"):
+                for number, font in enumerate(element.iter(_beside(element, "font"))):
+                    if any(strike.get("val") not in ("0", "false") for strike in font.iter(_beside(element, "strike"))):
                         struck.add(number)
             else:
-                for number, style in enumerate(each.iter(_beside(each, "xf"))):
+                for number, style in enumerate(element.iter(_beside(element, "xf"))):
                     if (form := shown.get(int(style.get("numFmtId", "0")))) is not None:
                         self.styles[number] = form
                     if int(style.get("fontId", "0")) in struck:
@@ -353,12 +353,12 @@ def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) ->
     book = _Workbook(file)
     chosen = _choose(book, sheet)
     counted = (UnreadSheet(name, _count_rows(book, part)) for name, part in book.sheets.items() if name != chosen)
-    others = tuple(each for each in counted if each.rows)
+    others = tuple(other for other in counted if other.rows)
     parser = _SheetReader(book)
     rows = parser.rows(book.sheets[chosen])
     reader = read_header(((row, _names(cells)) for row, cells in rows), find, scope)
     if others:
-        names = ", ".join(f"{quote(each.name)} ({plural(each.rows, 'row')})" for each in others)
+        names = ", ".join(f"{quote(other.name)} ({plural(other.rows, 'row')})" for other in others)
         reader.warnings.insert(0, f"only the sheet {quote(chosen)} was read: there are rows in {names} too")
     reader.unread_sheets = others if sheet is None else ()
     reader.rows = _entries(rows, reader, parser)
@@ -383,12 +383,12 @@ def read_cells(file: IO[bytes], sheet: str) -> Iterator[tuple[int, dict[int, Any
 
 
 def _choose(book: _Workbook, name: str | None) -> str:
-    shown = [each for each in book.sheets if (each not in book.hidden if name is None else each == name)]
+    shown = [sheet for sheet in book.sheets if (sheet not in book.hidden if name is None else sheet == name)]
     if not shown:
         names = ", ".join(map(quote, book.sheets)) or "none"
         what = "a sheet that is not hidden" if name is None else f"a sheet called {quote(name)}"
         sheets = () if name is None else [*book.sheets][:3]
-        ways = [Remedy((Way("sheet", each),), "reads it") for each in sheets]
+        ways = [Remedy((Way("sheet", sheet),), "reads it") for sheet in sheets]
         refused = None if name is None else Way("sheet", name)
         raise LedgerError(f"the workbook does not have {what}: its sheets are {names}", remedies=ways, refused=refused)
     return shown[0]
@@ -412,8 +412,8 @@ def _entries(
     for mark, (line, count) in marked.items():
         verb, which = ("is", "row") if count == 1 else ("are", "the first is row")
         reader.warnings.append(f"{plural(count, 'row')} that {verb} {mark}, but read: {which} {line}")
-    for name, place in reader.columns.places.items():
-        if KINDS.get(name) == "money" and len(shown := parser.currencies.get(place, {})) > 1:
+    for name, position in reader.columns.places.items():
+        if KINDS.get(name) == "money" and len(shown := parser.currencies.get(position, {})) > 1:
             column, symbols = quote(reader.columns.used[name]), " and ".join(map(quote, shown.values()))
             message = f"the formats of the column {column} show {symbols}, which cannot be added"
             raise LedgerError(f"{message}: put the currency in a column by itself")
@@ -448,21 +448,21 @@ class _SheetReader:
 
     def _cells(self, element: Element, row: int) -> dict[int, Any]:
         cells: dict[int, Any] = {}
-        place = -1
-        cell_name, *names = [element.tag.removesuffix("row") + each for each in ("c", "v", "f", "is")]
+        position = -1
+        cell_name, *names = [element.tag.removesuffix("row") + tag for tag in ("c", "v", "f", "is")]
         for cell in element.iter(cell_name):
             name = cell.get("r")
-            before, place = place, place + 1 if name is None else _column(name.rstrip("0123456789"))
-            if not before < place < _MAX_COLUMNS:
+            before, position = position, position + 1 if name is None else _column(name.rstrip("0123456789"))
+            if not before < position < _MAX_COLUMNS:
                 raise LedgerError(f"row {row}: the cells are not in order: open the file and save it again", line=row)
-            value = self._value(cell, place, *names)
+            value = self._value(cell, position, *names)
             if value is not None and not (isinstance(value, str) and not value.strip(_columns.BLANK)):
-                cells[place] = value
+                cells[position] = value
                 if self._book.struck and int(cell.get("s", "0")) in self._book.struck and _STRUCK not in self.marks:
                     self.marks.append(_STRUCK)
         return cells
 
-    def _value(self, cell: Element, place: int, value: str, formula: str, inline: str) -> Any:
+    def _value(self, cell: Element, position: int, value: str, formula: str, inline: str) -> Any:
         """Return the value of a cell, from the parts with these names. None when it is empty."""
         parts = {part.tag: part for part in cell}
         if len(parts) < len(cell):
@@ -485,10 +485,10 @@ class _SheetReader:
         elif kind == "e":
             return CellProblem("{} is an error of the spreadsheet", quote(text))
         else:
-            return text == "1" if kind == "b" else self._number(text, style, place)
+            return text == "1" if kind == "b" else self._number(text, style, position)
         return style.of_text(text) if text and isinstance(style, NumberFormat) else text
 
-    def _number(self, text: str, style: str | NumberFormat | None, place: int) -> Any:
+    def _number(self, text: str, style: str | NumberFormat | None, position: int) -> Any:
         number = float(text)
         if isinstance(style, str):
             try:
@@ -501,17 +501,17 @@ class _SheetReader:
         if style is not None:
             value, label = style.of_number(value)
             if label:
-                self.currencies.setdefault(place, {})[label.casefold()] = label
+                self.currencies.setdefault(position, {})[label.casefold()] = label
         return value
 
 
 @cache
 def _column(letters: str) -> int:
     """Return the number of a column from 0; -1 without such letters."""
-    place = 0
+    number = 0
     for letter in letters if re.fullmatch("[A-Z]{1,3}", letters) else "":
-        place = place * 26 + ord(letter) - 64
-    return place - 1
+        number = number * 26 + ord(letter) - 64
+    return number - 1
 
 
 def _text_of(element: Element) -> str:
