@@ -20,14 +20,15 @@ from payclient.cli._options import SEVERITY, JudgingOptions, OutputOptions, Span
 from payclient.cli._process import Call, Exit, Flag, JsonFlag, OwnStreams, Streams, aligned, new_path, refuse
 from payclient.protocol import ATTRIBUTES, masked
 from payclient.reconcile import BreakState, Bucket, Row, Severity, folders
-from payclient.reconcile.ledger import ABSENT, COMPARED, Entry
+from payclient.reconcile.ledger import ABSENT, COMPARED_FIELDS, Entry
 from payclient.reconcile.report import Report, integrity, rows
 from payclient.reconcile.report.model import BreakItem, BridgeLine, JudgedAgain
 from payclient.reconcile.report.wording import in_words, moves, roll_forward_lines, rules_sentences
 
 _MAX_BREAKS = 10
 _MAX_CHANGES = 10
-_FIELDS = (*COMPARED, "payment_name")
+_FIELDS = {field.name: field.is_masked for field in COMPARED_FIELDS}
+_FIELDS |= {name: False for field in COMPARED_FIELDS for name in field.also}
 
 
 def show(folder: Path, /, *, streams: OwnStreams) -> int:
@@ -173,18 +174,18 @@ def _table(case: reconcile.Case) -> Iterator[tuple[str, ...]]:
     yield ("", "ledger", *("first lookup", "second lookup")[: len(lookups)])
     yield ("at", "", *(each.at.isoformat(" ", "seconds") for each in lookups))
     yield ("answer", "", *(each.answer.value if each.transaction else each.message for each in lookups))
-    for name in _FIELDS:
+    for name, is_masked in _FIELDS.items():
         theirs = [getattr(each.transaction, ATTRIBUTES[name], ABSENT) for each in lookups]
-        if any(row := [_text(name, each) for each in (getattr(entry, name, ABSENT), *theirs)]):
+        if any(row := [_text(each, is_masked) for each in (getattr(entry, name, ABSENT), *theirs)]):
             yield (name, *row)
 
 
-def _text(name: str, value: Any) -> str:
+def _text(value: Any, is_masked: bool) -> str:
     if value is ABSENT:
         return ""
     if value is None:
         return "(empty)"
-    return escape_unprintable(masked(value) if name == "payment_code" else str(value), max_length=60)
+    return escape_unprintable(masked(value) if is_masked else str(value), max_length=60)
 
 
 def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -> int:

@@ -59,6 +59,7 @@ class Field:
         spelling: A pattern of the characters that make no difference in its text, apart from case and width, and the
             text that stands for them.
         is_exact: Whether another spelling is a finding too, of medium severity.
+        is_masked: Whether a terminal shows only its end.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Field:
     also: tuple[str, ...] = field(kw_only=True, default=())
     spelling: tuple[str, str] | None = field(kw_only=True, default=None)
     is_exact: bool = field(kw_only=True, default=False)
+    is_masked: bool = field(kw_only=True, default=False)
 
     @property
     def at_service(self) -> tuple[str, ...]:
@@ -144,7 +146,7 @@ class Entry:
     amount_received: Money = _compared(Cell.MONEY, _OPTIONAL_MONEY)
     status: Text = _compared(Cell.WORD, spelling=_AS_WORDS)
     payment_method: Text = _compared(Cell.WORD, also=("payment_name",), spelling=_AS_WORDS)
-    payment_code: Text = _compared(Cell.CODE, spelling=(r"[-\s]+", ""))
+    payment_code: Text = _compared(Cell.CODE, spelling=(r"[-\s]+", ""), is_masked=True)
     expdate: datetime | Absent | None = _compared(Cell.TIME, None)
     created_at: datetime | Absent | None = ABSENT
     kind: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)

@@ -212,9 +212,7 @@ def open_past_run(folder: Path) -> PastRun:
     # The work list may be edited or missing, because it is never read.
     if not folder.is_dir():
         raise PastRunError(f"no report found at {folder}")
-    problems = {each.file: each.what for each in verify(folder)}
-    edited = problems.pop(WORK_LIST, "")
-    if problem := _problem(folder, problems):
+    if problem := next(_problems(folder), ""):
         raise PastRunError(f"{folder} cannot be compared: {problem}", folder=folder)
     manifest, summary = _read(folder / MANIFEST), _read(folder / "summary.json")
     rules = {name: value for name, value in summary["rules"].items() if name != "fingerprint"}
@@ -240,7 +238,7 @@ def open_past_run(folder: Path) -> PastRun:
         service=manifest["service"],
         rows=summary["rows"],
         judged_run=again["run"] if again else "",
-        is_work_list_edited=bool(edited),
+        is_work_list_edited=bool(verify(folder, only={WORK_LIST})),
         files=listed,
         first_observed_at=report_rows.read_time(summary["first_observed_at"]),
         canary=summary["canary"],
@@ -265,35 +263,33 @@ def runs_without_report(previous: Path, out: Path) -> Iterator[Path]:
             yield folder
 
 
-def _problem(folder: Path, problems: Mapping[str, str]) -> str:
-    """Return the first problem of a report's files, given *problems* of some. Empty without one."""
+def _problems(folder: Path) -> Iterator[str]:
     # SQLite would put the log of a killed run into the journal, and so change the folder.
     if os.path.lexists(folder / f"{JOURNAL}-wal"):
-        return f"{JOURNAL}-wal is there, so its run is under way or was killed: let it end first"
-    for name, what in problems.items():
-        return f"{name}: {what}"
-    listed = {each["name"] for each in _read(folder / MANIFEST)["files"]}
-    if missing := [name for name in ("summary.json", report_rows.ROWS) if name not in listed]:
-        return f"it was written without {missing[0]}"
-    return f"{JOURNAL}: {what}" if (what := journal_problem(folder)) else ""
+        yield f"{JOURNAL}-wal is there, so its run is under way or was killed: let it end first"
+    yield from (str(problem) for problem in verify(folder) if problem.file != WORK_LIST)
+    listed = {file["name"] for file in integrity.of_manifest(folder, "files")}
+    yield from (f"it was written without {name}" for name in ("summary.json", report_rows.ROWS) if name not in listed)
+    yield from map(str, _problems_of_journal(folder))
 
 
-def journal_problem(folder: Path) -> str:
-    """Return the problem of the journal in *folder*. Empty without one: a report may be kept without its journal."""
+def _problems_of_journal(folder: Path) -> Iterator[Problem]:
+    """Yield nothing without a journal: a report may be kept without it."""
     if not os.path.lexists(folder / JOURNAL):
-        return ""
+        return
     try:
         run, reported = verify_journal(folder / JOURNAL), integrity.of_manifest(folder, "run")
     except (JournalError, JournalWriteError) as error:
-        return str(error)
-    is_other = run and reported and run != reported
-    return f"it is of the run {quote(run)}, and the report of {quote(reported)}" if is_other else ""
+        yield Problem(JOURNAL, str(error))
+        return
+    if run and reported and run != reported:
+        yield Problem(JOURNAL, f"it is of the run {quote(run)}, and the report of {quote(reported)}")
 
 
 def problems_of(folder: Path) -> list[Problem]:
     """Return the problems of a report: its files, then the decisions, the signatures and the journal."""
-    journal = [Problem(JOURNAL, what) for what in [journal_problem(folder)] if what]
-    return [*verify(folder), *integrity.verify_decisions(folder), *integrity.verify_signatures(folder), *journal]
+    of_people = (*integrity.verify_decisions(folder), *integrity.verify_signatures(folder))
+    return [*verify(folder), *of_people, *_problems_of_journal(folder)]
 
 
 def _read(path: Path) -> Any:

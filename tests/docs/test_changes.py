@@ -10,8 +10,8 @@ PAGE = (PROJECT / "tests" / "README.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| [a-z][^|]+\| `([^`|]+)` \|([^|]+)\|$", PAGE, re.MULTILINE)
 TABLE = {example: set(re.findall(r"`([^`]+)`", files)) for example, files in ROWS}
 SPECIAL = {
-    "payment_code": {"cli/_demo.py", "cli/_lookup.py", "cli/_report.py", "protocol/_refusal.py"},  # masked, or planted
-    "payment_name": {"cli/_demo.py", "cli/_report.py", "reconcile/_fields.py"},
+    "payment_code": {"cli/_demo.py", "cli/_lookup.py", "protocol/_refusal.py"},  # masked, or planted
+    "payment_name": {"cli/_demo.py", "reconcile/_fields.py"},
     "httpx2": {
         *("cli/_lookup.py", "client/_client.py", "engines/_spec.py")  # made of `TransportName`, or a test holds it
     },

@@ -2,6 +2,7 @@
 
 from payclient.reconcile._fields import ABSENT, Entry, RejectedEntry
 from payclient.reconcile._fields import COMPARED as COMPARED
+from payclient.reconcile._fields import COMPARED_FIELDS as COMPARED_FIELDS
 from payclient.reconcile._fields import FIELDS as FIELDS
 from payclient.reconcile._fields import KINDS as KINDS
 from payclient.reconcile._fields import Text as Text

@@ -138,16 +138,13 @@ BUCKETS: Mapping[Bucket, tuple[str, str]] = {
 
 def roll_forward_lines(found: summary.OpenFindings) -> Iterator[tuple[str, int | None, int]]:
     """Yield the roll-forward of the open findings, without steps of nothing: label, number and amount at stake."""
-    steps: list[tuple[str, int | None, FindingTotal]] = [
-        ("New", found.new.count, found.new),
-        ("Reopened", found.reopened.count, found.reopened),
-        ("Resolved", -found.resolved.count, FindingTotal() - found.resolved),
-        (f"Changed ({found.changed.count:,})", None, found.changed),
-    ]
-    moved = [each for each in steps if each[2] != FindingTotal()]
-    if moved or found.closing.count:
+    nothing, changed = FindingTotal(), found.changed
+    steps = {"New": found.new, "Reopened": found.reopened, "Resolved": nothing - found.resolved}
+    moved = [(label, total.count, total.amount) for label, total in steps.items() if total != nothing]
+    if moved or changed != nothing or found.closing.count:
         yield ("Open before", found.opening.count, found.opening.amount)
-        yield from ((label, count, total.amount) for label, count, total in moved)
+        yield from moved
+        yield from [(f"Changed ({changed.count:,})", None, changed.amount)] if changed != nothing else ()
         yield ("Open now", found.closing.count, found.closing.amount)
 
 

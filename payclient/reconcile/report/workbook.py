@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from html import escape
 from io import BytesIO
 from pathlib import Path
@@ -49,25 +50,14 @@ TEXT, MONEY, PLAIN, _HEADER = "@", "#,##0", "0", "header"
 """The formats of cells."""
 
 
-@frozen
-class Column:
-    """One column of a sheet. The width is in characters."""
-
-    title: str
-    width: int = 14
-    number: str = MONEY
-
-
 @define
 class SheetWriter:
-    """One sheet, with a header, up to a number of rows. If more follow, the last one names the file with the *rest*."""
+    """One sheet, with a header, up to a number of rows. If more follow, the last one names the file with the rest."""
 
     _sheet: Any
-    _columns: Sequence[Column]
+    _columns: Sequence[RowColumn]
     _formats: Mapping[str, Any]
-    _has_filter: bool = True
-    _max_rows: int = MAX_ROWS
-    _rest: str = ROWS
+    _max_rows: int
     _rows: int = field(init=False, default=1)
     left_out: int = field(init=False, default=0)
 
@@ -94,8 +84,9 @@ class SheetWriter:
     def finish(self) -> None:
         if self.left_out:
             more = plural(self.left_out, "more row")
-            self._write([f"the sheet ends here, without room for {more}; {self._rest} has all of them"])
-        if self._has_filter:
+            rest = _REST.get(self._sheet.get_name(), ROWS)
+            self._write([f"the sheet ends here, without room for {more}; {rest} has all of them"])
+        if self._sheet.get_name() not in _NOT_FILTERED:
             self._sheet.autofilter(0, 0, self._rows - 1, len(self._columns) - 1)
 
     def _write(self, values: Sequence[Value]) -> None:
@@ -103,7 +94,8 @@ class SheetWriter:
         self._rows += 1
         for place, value in enumerate(values):
             if isinstance(value, int) and -_EXACT < value < _EXACT:
-                self._sheet.write_number(row, place, value, self._formats[self._columns[place].number])
+                number = PLAIN if self._columns[place].kind is Kind.LINE else MONEY
+                self._sheet.write_number(row, place, value, self._formats[number])
             elif value is not None and value != "":
                 self._sheet.write_string(row, place, shown(str(value)), self._formats[TEXT])
 
@@ -119,16 +111,21 @@ def shown(text: str) -> str:
 
 
 class BookWriter:
-    """The sheets of one XLSX file: `begin` them in their order, `add` rows to any, then `finish`."""
+    """The sheets of one XLSX file, in the order of their *columns*: `add` rows to any, then `finish`."""
 
-    def __init__(self, file: IO[bytes], folder: Path) -> None:
+    def __init__(
+        self, file: IO[bytes], folder: Path, columns: Mapping[str, Sequence[RowColumn]], max_rows: int = MAX_ROWS
+    ) -> None:
         self._output = GivenFile(file)
         self._book: Any = _Workbook(self._output, {"constant_memory": True, "tmpdir": str(folder)})
         self._book.use_zip64()  # it matters only beyond 4 GB
         self._book.set_properties({"created": _CREATED})  # not now, so that the same rows give the same bytes
-        self._formats = {each: self._book.add_format({"num_format": each}) for each in (TEXT, MONEY, PLAIN)}
-        self._formats[_HEADER] = self._book.add_format({"num_format": TEXT, "bold": True, "bg_color": "#E8ECF1"})
-        self._sheets: dict[str, SheetWriter] = {}
+        formats = {number: self._book.add_format({"num_format": number}) for number in (TEXT, MONEY, PLAIN)}
+        formats[_HEADER] = self._book.add_format({"num_format": TEXT, "bold": True, "bg_color": "#E8ECF1"})
+        self.sheets: Mapping[str, SheetWriter] = {
+            name: SheetWriter(self._book.add_worksheet(name), of_sheet, formats, max_rows)
+            for name, of_sheet in columns.items()
+        }
 
     def __enter__(self) -> Self:
         return self
@@ -141,13 +138,8 @@ class BookWriter:
                 with suppress(OSError):
                     file.close()
 
-    def begin(self, name: str, columns: Sequence[Column], **options: Any) -> SheetWriter:
-        """Add a sheet. *options* are passed to `SheetWriter`."""
-        self._sheets[name] = SheetWriter(self._book.add_worksheet(name), columns, self._formats, **options)
-        return self._sheets[name]
-
     def finish(self) -> None:
-        for sheet in self._sheets.values():
+        for sheet in self.sheets.values():
             sheet.finish()
         try:
             self._book.close()
@@ -156,6 +148,8 @@ class BookWriter:
             raise cause from error
 
 
+Column = partial(RowColumn, "", Kind.NUMBER)
+
 _MONEY = (
     *(Column("Rows", 10), Column("Ledger amount", 20), Column("Service amount", 20)),
     *(Column("Ledger paid", 20), Column("Service paid", 20), Column("Difference", 20)),
@@ -163,14 +157,9 @@ _MONEY = (
 
 _GONE = "Resolved"
 
-
-def _in_sheet(column: RowColumn) -> Column:
-    return Column(column.title, column.width, PLAIN if column.kind is Kind.LINE else MONEY)
-
-
-COLUMNS: Mapping[str, tuple[Column, ...]] = {
+COLUMNS: Mapping[str, tuple[RowColumn, ...]] = {
     "Summary": (Column("Result", 30), Column("In words", 100), *_MONEY),
-    **{name: tuple(map(_in_sheet, columns)) for name, columns in SHEETS.values()},
+    **dict(SHEETS.values()),
     _GONE: (
         *(Column("Reference", 22), Column("Severity", 10), Column("Finding", 24), Column("What", 70)),
         *(Column("State", 12), Column("Resolved by", 16), Column("Why not known", 50)),
@@ -207,26 +196,23 @@ class ReportWorkbook(BookWriter):
         decisions: Decisions | None = None,
         max_rows: int = MAX_ROWS,
     ) -> None:
-        super().__init__(file, folder)
+        columns = {name: of_sheet for name, of_sheet in COLUMNS.items() if name != _GONE or has_previous}
+        super().__init__(file, folder, columns, max_rows)
         self._decisions = decisions or {}
-        for name, columns in COLUMNS.items():
-            if name != _GONE or has_previous:
-                rest = _REST.get(name, ROWS)
-                self.begin(name, columns, has_filter=name not in _NOT_FILTERED, max_rows=max_rows, rest=rest)
 
     def add(self, row: Row) -> None:
         if row.bucket in SHEETS:
             name, columns = SHEETS[row.bucket]
             decision = self._decisions.get((row.reference or "", _code_of(row)))
             work = {} if decision is None else dict(zip(WORK, decision.cells, strict=True))
-            self._sheets[name].add([work.get(column) or column.cell(row, is_sheet=True) for column in columns])
+            self.sheets[name].add([work.get(column) or column.cell(row, is_sheet=True) for column in columns])
 
     def add_gone(self, change: BreakChange) -> None:
         now, history = change.now, change.history
         if not change.is_old:
             what = (change.reference, now.severity.word, now.code.value, now.sentence, in_words(history.state))
             since = when(history.first_seen), history.age_days
-            self._sheets[_GONE].add((*what, in_words(now.by), change.why, *since))
+            self.sheets[_GONE].add((*what, in_words(now.by), change.why, *since))
 
     def write(self, report: Report) -> None:
         """Write the sheets about all rows, and the file."""
@@ -239,14 +225,14 @@ class ReportWorkbook(BookWriter):
         sheets = {"Summary": _summary(report, self._remarks()), "Tie-out": _tie_out(report), "To sign": signing}
         for name, rows in sheets.items():
             for row in rows:
-                self._sheets[name].add(row)
+                self.sheets[name].add(row)
         self.finish()
 
     def _remarks(self) -> Iterator[str]:
         """Yield remarks on rows that are not in this workbook."""
         yield f"Matched and open rows are not listed here: {ROWS} has every row."
         for name in ("Breaks", "Unresolved", "Rejected"):
-            if left_out := self._sheets[name].left_out:
+            if left_out := self.sheets[name].left_out:
                 rows = plural(left_out, "row")
                 yield f"The sheet {name} can't take {rows} more. Its last row names the file with all of them."
 

@@ -13,7 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from payclient._shared.escape import escape_unprintable
-from payclient.reconcile.report.workbook import PLAIN, BookWriter, Column
+from payclient.reconcile.report.rows import Kind, RowColumn
+from payclient.reconcile.report.workbook import BookWriter
 from support.chance import examples
 
 M = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
@@ -22,7 +23,7 @@ HOSTILE = [
     *("\x1b[31m", "\u202eabc", "a\nb", "\x00", "\ud800", "\ufffe", " x ", "_x005F_", "_x_", "0012", "1E5", "#REF!"),
     *("{=1+1}", "http://example.org", "mailto:a@example.org", "internal:A1", "<r>&</r>", "<r></r>", "TRUE", "1/2"),
 ]
-COLUMNS = [Column("A"), Column("B", 9, PLAIN)]
+COLUMNS = [RowColumn("a", Kind.NUMBER, "A"), RowColumn("b", Kind.LINE, "B", 9)]
 
 
 @pytest.fixture(scope="module")
@@ -30,12 +31,11 @@ def sheet_of(tmp_path_factory):
     """Return a function that writes rows into the one sheet of a workbook, and parses that sheet."""
     folder = tmp_path_factory.mktemp("sheets")
 
-    def sheet_of(rows, *, columns=COLUMNS, **options):
+    def sheet_of(rows, *, name="Breaks", columns=COLUMNS, **options):
         file = io.BytesIO()
-        with BookWriter(file, folder) as book:
-            sheet = book.begin("Sheet", columns, **options)
+        with BookWriter(file, folder, {name: columns}, **options) as book:
             for row in rows:
-                sheet.add(row)
+                book.sheets[name].add(row)
             book.finish()
         with zipfile.ZipFile(file) as archive:
             return ET.fromstring(archive.read("xl/worksheets/sheet1.xml"))
@@ -56,10 +56,9 @@ def cells(root):
 def written(folder, rows):
     """Return the bytes of a workbook of two sheets, whose rows come in turns."""
     file = io.BytesIO()
-    with BookWriter(file, folder) as book:
-        sheets = {name: book.begin(name, COLUMNS) for name in ("Short", "Long")}
+    with BookWriter(file, folder, dict.fromkeys(("Short", "Long"), COLUMNS)) as book:
         for name, values in rows:
-            sheets[name].add(values)
+            book.sheets[name].add(values)
         book.finish()
     return file.getvalue()
 
@@ -74,7 +73,7 @@ def test_header(sheet_of):
     pane = root.find(f".//{M}pane")
     assert (pane.get("ySplit"), pane.get("state")) == ("1", "frozen")
     assert root.find(f"{M}autoFilter").get("ref") == "A1:B3"
-    assert sheet_of([["a"]], has_filter=False).find(f"{M}autoFilter") is None
+    assert sheet_of([["a"]], name="To sign").find(f"{M}autoFilter") is None
 
 
 def test_numbers(sheet_of, tmp_path):
@@ -133,7 +132,7 @@ def test_room(sheet_of):
     rows = [[name] for name in "abcde"]
     end = "the sheet ends here, without room for 4 more rows; breaks.csv has all of them"
     for count, room, shown in ((3, 5, ["a", "b", "c"]), (5, 3, ["a", end])):
-        root = sheet_of(rows[:count], columns=[Column("A")], max_rows=room, rest="breaks.csv")
+        root = sheet_of(rows[:count], columns=COLUMNS[:1], max_rows=room)
         assert [text_of(cell) for cell in cells(root).values()] == ["A", *shown]
 
 
@@ -164,10 +163,14 @@ def test_nothing_runs(tmp_path):
 )
 def test_disk_full(tmp_path, full_after, size, sheets, rows):
     """A full disk, early or when the sheets are put into one file, is its own error, and no other error follows."""
-    with (tmp_path / "x.xlsx").open("w+b", buffering=0) as file, full_after(size), BookWriter(file, tmp_path) as book:
+    columns = dict.fromkeys(map(str, range(sheets)), COLUMNS[:1])
+    with (
+        (tmp_path / "x.xlsx").open("w+b", buffering=0) as file,
+        full_after(size),
+        BookWriter(file, tmp_path, columns) as book,
+    ):
         with pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
-            for name in map(str, range(sheets)):
-                sheet = book.begin(name, [Column("A")])
+            for name, sheet in book.sheets.items():
                 for number in range(rows):
                     sheet.add([str(hash((name, number)))])
             book.finish()
