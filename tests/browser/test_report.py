@@ -132,11 +132,17 @@ BEYOND = """() => [...document.querySelectorAll('body :not(.scroll *, .unseen, .
 CLIPPED = """selector => [...document.querySelectorAll(selector)]
   .filter(e => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)"""
 
+SPLIT = """() => [...document.querySelectorAll('td.n, .amount')].filter(e => e.checkVisibility()).filter(e => {
+  const text = document.createRange();
+  text.selectNodeContents(e);
+  return new Set([...text.getClientRects()].map(line => Math.round(line.top))).size > 1;
+}).map(e => e.textContent)"""
+
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 768, 1024, 1280, A4])
 def test_readable(open_page, pages, width, scheme):
-    """Each page fits any screen and paper, hides nothing, and stands out by 4.5 to 1; paper is always white."""
+    """Each page fits any screen and paper, hides and splits nothing, and stands out by 4.5 to 1; paper is always white."""
     misses, media = [], "print" if width == A4 else "screen"
     for name in ("report", "full"):
         page = open_page(name, width=width, color_scheme=scheme)
@@ -148,6 +154,7 @@ def test_readable(open_page, pages, width, scheme):
             "scrolls": page.evaluate("document.documentElement.scrollWidth - innerWidth") > 0,
             "beyond": page.evaluate(BEYOND),
             "clipped": page.evaluate(CLIPPED, "td, th, .scroll" if name == "full" else "td, th"),
+            "split": page.evaluate(SPLIT),
             "faint": {pair: ratio for pair, ratio in contrasts.items() if ratio < 4.5},
             "paper": (paper == "rgb(255, 255, 255)") != (media == "print"),
             "complaints": page.complaints,
