@@ -27,8 +27,10 @@ from payclient.reconcile.report.wording import in_words, moves, roll_forward_lin
 
 _MAX_BREAKS = 10
 _MAX_CHANGES = 10
-_FIELDS = {field.name: field.is_masked for field in COMPARED_FIELDS}
-_FIELDS |= {name: False for field in COMPARED_FIELDS for name in field.also}
+_FIELDS = {
+    **{field.name: field.is_masked for field in COMPARED_FIELDS},
+    **{name: False for field in COMPARED_FIELDS for name in field.also},
+}
 
 
 def show(folder: Path, /, *, streams: OwnStreams) -> int:

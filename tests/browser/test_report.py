@@ -142,7 +142,7 @@ SPLIT = """() => [...document.querySelectorAll('td.n, .amount')].filter(e => e.c
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 768, 1024, 1280, A4])
 def test_readable(open_page, pages, width, scheme):
-    """Each page fits any screen and paper, hides and splits nothing, and stands out by 4.5 to 1; paper is always white."""
+    """Each page fits any screen and paper, splits nothing, and stands out by 4.5 to 1; paper is always white."""
     misses, media = [], "print" if width == A4 else "screen"
     for name in ("report", "full"):
         page = open_page(name, width=width, color_scheme=scheme)
