@@ -85,6 +85,26 @@ def test_resumed_after_decisions(run, first, take, command, service, tmp_path):
     assert summary_of(tmp_path / "second")["buckets"]["unresolved"]["rows"] == 0
 
 
+def test_list_of_an_earlier_night(run, first, take, tmp_path):
+    """Friday's work list comes back on Monday: the next night knows it, unless somebody has decided since."""
+    assert run("second", "--previous", "first").status == 1
+    assert run("third", "--previous", "second").status == 1
+    late = {"T1": "accepted until 2999-12-31", "T2": "accepted until 2999-12-31", "T3": "raised with the service"}
+    assert take(first / "report.xlsx", **late).status == 0
+    assert take(tmp_path / "third" / "report.xlsx", T3="accepted until 2999-12-31").status == 0
+    path = tmp_path / "second" / "decisions.jsonl"
+    path.write_text("not what payclient writes\n")
+    result = run("fourth", "--previous", "third")
+    assert (result.status, result.err) == (0, "")
+    assert run("fifth", "--previous", "fourth").status == 0
+    assert lines_of(tmp_path / "fifth") == lines_of(tmp_path / "fourth")
+
+
+def lines_of(folder):
+    """Return the lines of the decisions in a folder."""
+    return (folder / "decisions.jsonl").read_text().splitlines()
+
+
 def shown(path):
     """Return owner, resolution and comment by reference."""
     sheet = openpyxl.load_workbook(path)["Breaks"]

@@ -4,8 +4,9 @@ import hashlib
 import json
 import os
 from collections.abc import Container, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any
 
@@ -172,12 +173,40 @@ def _read_log(folder: Path) -> DecisionLog:
 
 
 def carry_log(source: Path, out: Path) -> None:
-    """Copy the decisions in *source*, the folder of an earlier run, to *out*, unless it has some already."""
-    if (source / DECISIONS).exists() and not (out / DECISIONS).exists():
-        read_log(source)
-        with AtomicFiles(out, [DECISIONS]) as new:
-            new.binary(DECISIONS).write(read_own(source / DECISIONS))
-            new.commit()
+    """
+    Copy the decisions in *source*, the folder of an earlier run, to *out*, unless it has some already.
+
+    Decisions about the runs before *source* are added, if they were taken after it had begun: Friday's work list may
+    come back on Monday. The folders of these runs are looked for beside it.
+    """
+    if (out / DECISIONS).exists():
+        return
+    log, late = read_log(source), dict[Decision, None]()
+    for folder in _folders_before(source):
+        with suppress(DecisionError):  # without them a difference stays a break, so no night ends for it
+            late |= dict.fromkeys(read_log(folder).decisions)
+    known, latest = {*log.decisions}, log.latest
+    newer = [each for each in late if each not in known and (each.key not in latest or latest[each.key].at < each.at)]
+    if not (log.decisions or newer):
+        return
+    with AtomicFiles(out, [DECISIONS]) as new:
+        file, previous = new.binary(DECISIONS), FIRST
+        for each in (*log.decisions, *sorted(newer, key=attrgetter("at"))):
+            line, previous = decision_line(each, previous)
+            file.write(f"{line}\n".encode())
+        new.commit()
+
+
+def _folders_before(source: Path) -> list[Path]:
+    """Return the folders beside *source* with the runs that its report names as those before it, the latest first."""
+    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+        since = json.loads(read_own(source / "summary.json"))["since"]
+        runs = [each["run"] for each in reversed(since["trend"] if since else [])]
+        folders = {
+            of_manifest(path.parent, "run"): path.parent for path in source.resolve().parent.glob(f"*/{MANIFEST}")
+        }
+        return [folders[run] for run in runs if run in folders]
+    return []
 
 
 def earlier_decisions(folder: Path) -> tuple[Decision, ...]:
