@@ -36,7 +36,7 @@ from payclient.reconcile._judgement.findings import Bucket, ResolvedBy, Row
 from payclient.reconcile._judgement.rule_values import IgnoredLines, LineKinds
 from payclient.reconcile._judgement.rules import STRICT, Rules
 from payclient.reconcile._judgement.sides import Observation, StatementSide, StatementTotals
-from payclient.reconcile.ledger import COMPARED, Entry, RejectedEntry
+from payclient.reconcile.ledger import ABSENT, COMPARED, Entry, RejectedEntry
 
 _Kind = TypeVar("_Kind")
 
@@ -82,12 +82,11 @@ _NOT_IN_LEDGER = """
 """
 
 
-_OF_REPEATS = """
+_REPEATED = f"""
+    SELECT repeats.first, {tables.of("entries", tables.ENTRY)}
     FROM repeats JOIN entries ON entries.reference = repeats.reference AND rejected IS NULL
     ORDER BY repeats.first, position
 """
-_AMOUNTS = f"SELECT repeats.first, amount {_OF_REPEATS}"
-_REPEATED = f"SELECT repeats.first, {tables.of('entries', tables.ENTRY)} {_OF_REPEATS}"
 _PAID_WITH = f"""
     SELECT reference FROM ({stored.LATEST_PAID}) AS paid JOIN entries ON position = paid.id / 2
     WHERE paid_reff = ? AND position != ? ORDER BY paid.id LIMIT 3
@@ -398,13 +397,10 @@ class Journal:
         with self._database.writing() as db:
             for statement in _PAID_TWICE:
                 db.execute(statement)
-            for first, rows in groupby(self._database.read(_AMOUNTS), key=itemgetter(0)):
-                amount = _without_smallest(cell for _, cell in rows)
-                db.execute("INSERT INTO sums VALUES (?, ?, NULL)", (first, amount))
-            repeated = self._database.read(_REPEATED) if rules.lines.are_summed else ()
-            for first, rows in groupby(repeated, key=itemgetter(0)):
-                if apart := judgement.why_not_summed((_usable(cells[1:]) for cells in rows), rules):
-                    db.execute("UPDATE sums SET apart = ? WHERE first = ?", (apart, first))
+            for first, rows in groupby(self._database.read(_REPEATED), key=itemgetter(0)):
+                lines = [_usable(cells) for _, *cells in rows]
+                apart = judgement.why_not_summed(lines, rules) if rules.lines.are_summed else ""
+                db.execute("INSERT INTO sums VALUES (?, ?, ?)", (first, _without_smallest(lines), apart))
         found = self.answers.count_found() + (self.note("canary") == "found")
         return partial(self._case, rules, self.previous, found, self.ended_by)
 
@@ -484,15 +480,12 @@ def _different_keys(was: str, now: str) -> tuple[str, ...]:
         return ()
 
 
-def _without_smallest(cells: Iterable[tables.StoredCell]) -> str | None:
-    """Return the sum of some amounts without the smallest. None without one."""
+def _without_smallest(lines: Iterable[Entry]) -> str | None:
+    """Return the sum of the amounts without the smallest. None without any."""
     # Not without the first row's amount: the order of a ledger means nothing, and may be another tomorrow.
-    total, smallest, is_stated = 0, None, False
-    for cell in cells:
-        size = abs(int(cell or 0))  # text if it needs more than 64 bits, and empty bytes if it is not stated
-        total, smallest = total + size, size if smallest is None else min(size, smallest)
-        is_stated = is_stated or cell != b""
-    return str(total - (smallest or 0)) if is_stated else None
+    amounts = [line.amount for line in lines]
+    sizes = [abs(amount) if isinstance(amount, int) else 0 for amount in amounts]
+    return None if all(amount is ABSENT for amount in amounts) else str(sum(sizes) - min(sizes))
 
 
 def _usable(cells: Sequence[Any]) -> Entry:

@@ -1,7 +1,7 @@
 """Internal: one ledger entry, or the lines of a statement, compared with one transaction. Pure functions."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta, tzinfo
 from hashlib import sha256
 from operator import attrgetter
@@ -69,30 +69,31 @@ def _meaning(ours: Status | None, theirs: Status | None, our_word: Text, word: s
         return Code.UNKNOWN_STATUS, "the ledger uses a word that is not known, so the two are not compared"
     if ours is theirs:
         return None, ""
-    if Status.PAID in (ours, theirs) or Status.REFUNDED in (ours, theirs):
-        return _money_codes(ours, theirs)
-    if ours is None:
-        return Code.UNKNOWN_STATUS, "the ledger records no status to compare"
-    if ours in CLOSED and theirs in CLOSED:
-        return Code.CLOSED_DIFFERENTLY, "closed on both sides, for different reasons"
-    if ours is Status.PENDING:
-        return Code.PENDING_ON_ONE_SIDE, "still pending in the ledger, and closed at the service"
-    return Code.PENDING_ON_ONE_SIDE, "closed in the ledger, and still pending at the service"
+    return next((code, remark) for one, other, code, remark in _STATES if ours in one and theirs in other)
 
 
-def _money_codes(ours: Status | None, theirs: Status) -> tuple[Code, str]:
-    if theirs is Status.REFUNDED:
-        missing = "no refund" if ours is Status.PAID else "neither payment nor refund"
-        return Code.REFUND_NOT_RECORDED, f"refunded at the service, and the ledger records {missing}"
-    if ours is Status.REFUNDED:
-        what = "it is still paid at the service" if theirs is Status.PAID else "the service shows no refund"
-        return Code.REFUND_NOT_MADE, f"refunded in the ledger, and {what}"
-    if ours is Status.PAID:
-        return Code.RECORDED_NOT_PAID, "not paid at the service"
-    if ours in (Status.EXPIRED, Status.CANCELED):
-        return Code.LATE_PAYMENT, "paid at the service, although the ledger has closed it"
-    missing = "no status" if ours is None else "no payment"
-    return Code.PAID_NOT_RECORDED, f"paid at the service, and the ledger records {missing}"
+_ANY, _PAID, _BACK = (*Status, None), (Status.PAID,), (Status.REFUNDED,)
+_GIVEN_UP = (Status.EXPIRED, Status.CANCELED)
+_STATES: tuple[tuple[Collection[Status | None], Collection[Status | None], Code, str], ...] = (
+    (_PAID, _BACK, Code.REFUND_NOT_RECORDED, "refunded at the service, and the ledger records no refund"),
+    (
+        _ANY,
+        _BACK,
+        Code.REFUND_NOT_RECORDED,
+        "refunded at the service, and the ledger records neither payment nor refund",
+    ),
+    (_BACK, _PAID, Code.REFUND_NOT_MADE, "refunded in the ledger, and it is still paid at the service"),
+    (_BACK, _ANY, Code.REFUND_NOT_MADE, "refunded in the ledger, and the service shows no refund"),
+    (_PAID, _ANY, Code.RECORDED_NOT_PAID, "not paid at the service"),
+    (_GIVEN_UP, _PAID, Code.LATE_PAYMENT, "paid at the service, although the ledger has closed it"),
+    ((None,), _PAID, Code.PAID_NOT_RECORDED, "paid at the service, and the ledger records no status"),
+    (_ANY, _PAID, Code.PAID_NOT_RECORDED, "paid at the service, and the ledger records no payment"),
+    ((None,), _ANY, Code.UNKNOWN_STATUS, "the ledger records no status to compare"),
+    (CLOSED, CLOSED, Code.CLOSED_DIFFERENTLY, "closed on both sides, for different reasons"),
+    (CLOSED, _ANY, Code.PENDING_ON_ONE_SIDE, "closed in the ledger, and still pending at the service"),
+    (_ANY, _ANY, Code.PENDING_ON_ONE_SIDE, "still pending in the ledger, and closed at the service"),
+)
+"""The findings about two states that differ, the ledger's and the service's. The first that applies counts."""
 
 
 def is_expired(entry: Entry, transaction: Transaction, at: datetime, time_zone: tzinfo | None) -> bool:
