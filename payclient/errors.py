@@ -205,10 +205,10 @@ class TransportError(CouldNotAskError):
     seconds: float = 0.0
 
     def __str__(self) -> str:
-        place = [f"step {self.step}"] if self.step else []
-        place += [self.address] if self.address else []
-        place += [f"after {self.seconds:.2f} s"] if self.seconds else []
-        return f"{self.message} [{', '.join(place)}]" if self.step else self.message
+        where = [f"step {self.step}"] if self.step else []
+        where += [self.address] if self.address else []
+        where += [f"after {self.seconds:.2f} s"] if self.seconds else []
+        return f"{self.message} [{', '.join(where)}]" if self.step else self.message
 
 
 class ConnectionFailedError(TransportError):

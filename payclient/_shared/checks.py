@@ -22,17 +22,17 @@ def invalid_option(name: str, problem: str) -> ConfigurationError:
     return ConfigurationError(f"{name} {problem}", option=name, problem=problem)
 
 
-def unfit(name: str, wanted: str, found: str) -> ConfigurationError:
-    return invalid_option(name, f"must be {wanted}, got {found}")
+def unfit(name: str, wanted: str, got: str) -> ConfigurationError:
+    return invalid_option(name, f"must be {wanted}, got {got}")
 
 
-def unknown_name(name: str, known: Iterable[str], given: object) -> ConfigurationError:
-    return unfit(name, f"one of {', '.join(repr(str(word)) for word in known)}", _shown(given))
+def unknown_name(name: str, names: Iterable[str], value: object) -> ConfigurationError:
+    return unfit(name, f"one of {', '.join(repr(str(word)) for word in names)}", _shown(value))
 
 
-def _shown(given: object) -> str:
+def _shown(value: object) -> str:
     # It may be the key, in the wrong option or variable.
-    return "a longer word" if isinstance(given, str) and len(given) > _MAX_NAME else repr(given)
+    return "a longer word" if isinstance(value, str) and len(value) > _MAX_NAME else repr(value)
 
 
 def must_be(wanted: str, is_fit: Callable[[Any], bool], *, shows_type: bool = False) -> Validator:
@@ -45,23 +45,23 @@ def must_be(wanted: str, is_fit: Callable[[Any], bool], *, shows_type: bool = Fa
     return check
 
 
-def checked(name: str, given: _Given, fits: Validator) -> _Given:
+def checked(name: str, value: _Given, fits: Validator) -> _Given:
     """Return an argument that *fits*."""
-    fits(None, SimpleNamespace(alias=name), given)
-    return given
+    fits(None, SimpleNamespace(alias=name), value)
+    return value
 
 
-def check_order(name: str, given: float, bound: str, limit: float, *, defaults: tuple[float, float | None]) -> None:
-    """Refuse *given* above *limit*, unless one of them is a default: a default gives way to what was given."""
-    if given > limit and given != defaults[0] and limit != defaults[1]:
-        raise invalid_option(name, f"must not be above {bound}, got {given} and {limit}")
+def check_order(name: str, value: float, bound: str, limit: float, *, defaults: tuple[float, float | None]) -> None:
+    """Refuse *value* above *limit*, unless one of them is a default: a default gives way to what was given."""
+    if value > limit and value != defaults[0] and limit != defaults[1]:
+        raise invalid_option(name, f"must not be above {bound}, got {value} and {limit}")
 
 
-def check_callback(name: str, given: object) -> None:
+def check_callback(name: str, callback: object) -> None:
     """Refuse anything but a callable, and async functions, whose coroutine would never be awaited."""
-    if not callable(given):
-        raise unfit(name, "callable", type(given).__name__)
-    inner: Any = given
+    if not callable(callback):
+        raise unfit(name, "callable", type(callback).__name__)
+    inner: Any = callback
     while isinstance(inner, partial):
         inner = inner.func
     for outer in (inner, type(inner).__call__):

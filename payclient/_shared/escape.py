@@ -24,8 +24,8 @@ def quote(value: object) -> str:
     """
     if not isinstance(value, str):
         return "nothing" if value is None else str(value)
-    found = None if value.isascii() or not _ASCII.search(value) else _LOOK_ALIKE.search(value)
-    look_alike = "" if found is None else f" (contains U+{ord(found[0]):04X})"
+    match = None if value.isascii() or not _ASCII.search(value) else _LOOK_ALIKE.search(value)
+    look_alike = "" if match is None else f" (contains U+{ord(match[0]):04X})"
     return f"'{escape_unprintable(value, max_length=80)}'{look_alike}"
 
 
@@ -34,15 +34,15 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, names: Iterable[str]) -> str:
     """Return ` (did you mean 'amount'?)`, the name most like *word*. Empty without a similar name."""
-    return "".join(f" (did you mean {quote(name)}?)" for name in nearest(word, known))
+    return "".join(f" (did you mean {quote(name)}?)" for name in nearest(word, names))
 
 
-def nearest(word: str, known: Iterable[str]) -> list[str]:
+def nearest(word: str, candidates: Iterable[str]) -> list[str]:
     """Return the name most like *word*, or the only name that begins with it. None without a similar name."""
     from difflib import get_close_matches  # noqa: PLC0415  only a mistake need load it
 
-    names = [*known]
+    names = [*candidates]
     longer = [name for name in names if word and name.casefold().startswith(word.casefold())]
     return get_close_matches(word, names, n=1, cutoff=0.75) or (longer if len(longer) == 1 else [])

@@ -42,9 +42,9 @@ class Option:
     scope: Scope
     variable: str
 
-    def value(self, given: str | None) -> str:
+    def value(self, argument: str | None) -> str:
         """Return the given value, or else the variable's. It may be a secret."""
-        return os.environ.get(self.variable, "") if given is None else given
+        return os.environ.get(self.variable, "") if argument is None else argument
 
 
 OPTIONS = {
@@ -92,21 +92,21 @@ ELSEWHERE = {word: tuple(ours.split()) for ours, words in _WORDS.items() for wor
 """Words of other libraries with ours. The first that a function takes is meant."""
 
 
-def refuse_other(called: str, given: Iterable[str], known: Collection[str]) -> None:
-    """Raise for the first of the *given* arguments that a function does not have. It has *known*."""
-    for name in (each for each in given if each not in known):
+def refuse_other(called: str, arguments: Iterable[str], names: Collection[str]) -> None:
+    """Raise for the first of the *arguments* that a function does not have. It has *names*."""
+    for name in (word for word in arguments if word not in names):
         ours = ELSEWHERE.get(name, ())
-        advice = [f"pass {_FORMS.get(each, f'{each}=')}" for each in ours if each in known][:1]
+        advice = [f"pass {_FORMS.get(word, f'{word}=')}" for word in ours if word in names][:1]
         if name in OPTIONS or not advice:  # such as a time-out: payclient has two
-            of_view = next((each for each in (name, *ours) if each in options_of("view") and each not in known), "")
+            of_view = next((word for word in (name, *ours) if word in options_of("view") and word not in names), "")
             form = _FORMS[of_view] if of_view == "retry" else f"{of_view}=..."
             per_attempt = " for one attempt" if name == "timeout" else ""
             advice += [f"use with_options({form}){per_attempt}"] * bool(of_view)
-        if not advice and any(each in OPTIONS for each in (name, *ours)):
+        if not advice and any(word in OPTIONS for word in (name, *ours)):
             advice = ["it is an option of the client itself"]
         if advice:
             raise TypeError(f"{called} takes no {name}; {', or '.join(advice)}") from None
-        raise TypeError(f"{called} got an unexpected keyword argument {name!r}{did_you_mean(name, known)}") from None
+        raise TypeError(f"{called} got an unexpected keyword argument {name!r}{did_you_mean(name, names)}") from None
 
 
 def answer_other_words(owner: type, *names: str) -> None:

@@ -62,7 +62,7 @@ def quote_word(word: str, shell: Shell | None = None) -> str | None:
         return word
     if shell is Shell.CMD:
         return None if _OF_CMD.search(word) else f'"{word}"'
-    return None if _OF_POWERSHELL.search(word) else "'" + _SINGLE.sub(lambda found: found[0] * 2, word) + "'"
+    return None if _OF_POWERSHELL.search(word) else "'" + _SINGLE.sub(lambda match: match[0] * 2, word) + "'"
 
 
 @frozen
@@ -113,7 +113,7 @@ def toml(value: object) -> str:
     """Return *value* in the form of a rules file."""
     if isinstance(value, dict):
         items = cast("dict[str, object]", value).items()
-        return "{ " + ", ".join(f"{name} = {toml(each)}" for name, each in items) + " }"
+        return "{ " + ", ".join(f"{name} = {toml(item)}" for name, item in items) + " }"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", r"\u007F")  # the rest is the same in TOML
 
 
@@ -134,11 +134,11 @@ class Remedy:
 
     def words(self, side: Side = "ledger") -> str:
         """Return the options as text, or keys of the rules file if an option is not for a statement."""
-        options = [option for each in self.ways if (option := each.typed(side))]
+        options = [option for way in self.ways if (option := way.typed(side))]
         if len(options) < len(self.ways):
-            keys = [each.key for each in self.ways]
+            keys = [way.key for way in self.ways]
             return f"{' and '.join(keys)} in the rules file" if all(keys) else ""
-        return " ".join(_option_words(*each) for each in options)
+        return " ".join(_option_words(*option) for option in options)
 
 
 def _option_words(flag: str, value: str | None) -> str:
@@ -152,7 +152,7 @@ def _option_words(flag: str, value: str | None) -> str:
 def advice(remedies: Iterable[Remedy], side: Side = "ledger") -> str:
     """Return the rest of a sentence that names the *remedies*. Empty without one."""
     parts: list[str] = []
-    for effect, group in groupby(remedies, key=lambda each: each.effect):
-        words = list(filter(None, (each.words(side) for each in group)))
+    for effect, group in groupby(remedies, key=lambda remedy: remedy.effect):
+        words = list(filter(None, (remedy.words(side) for remedy in group)))
         parts += [f"{' or '.join(words)} {effect}"] if words else []
     return f"; {', or '.join(parts)}" if parts else ""

@@ -85,8 +85,8 @@ def make_app(named: Container[str]) -> App:
         help_epilogue=_ABOUT,
         group_commands=Group("Options", sort_key=len(GROUPS)),
     )
-    for place, (title, commands) in enumerate(GROUPS.items()):
-        group = Group(title, sort_key=place)
+    for position, (title, commands) in enumerate(GROUPS.items()):
+        group = Group(title, sort_key=position)
         for order, (name, summary) in enumerate(commands.items()):
             more: dict[str, Any] = {"help": summary}
             if name in named:
@@ -171,8 +171,8 @@ def _about(error: Exception, call: Call) -> tuple[Exit, str]:
     from payclient.reconcile import JournalWriteError  # noqa: PLC0415  `get` need not load it
 
     is_disk = isinstance(error, JournalWriteError) or error.errno in _NO_ROOM
-    place = f"{error.filename}: " if error.filename else ""
-    return Exit.AGAIN if is_disk else Exit.USAGE, f"{place}{error.strerror}" if error.strerror else str(error)
+    file = f"{error.filename}: " if error.filename else ""
+    return Exit.AGAIN if is_disk else Exit.USAGE, f"{file}{error.strerror}" if error.strerror else str(error)
 
 
 def _call(app: App, arguments: Sequence[str]) -> Call:
@@ -180,9 +180,9 @@ def _call(app: App, arguments: Sequence[str]) -> Call:
     if not {*arguments[:1]} & COMMANDS.keys():
         return Call()
     options = app[arguments[0]].assemble_argument_collection()
-    switches = {name for each in options if each.parse and each.hint is bool for name in each.names}
+    switches = {name for argument in options if argument.parse and argument.hint is bool for name in argument.names}
     call = Call.of(arguments, {*switches, *_FLAGS})
-    return attrs.evolve(call, options=tuple(each for each in call.options if not _is_secret(*each)))
+    return attrs.evolve(call, options=tuple(option for option in call.options if not _is_secret(*option)))
 
 
 def _is_secret(flag: str, value: str | None) -> bool:
@@ -193,12 +193,12 @@ def _is_secret(flag: str, value: str | None) -> bool:
 
 def _words(error: PayClientError, call: Call) -> str:
     """Return the text of an error: an option in it as it was given, and no remedies that become commands."""
-    if isinstance(error, ConfigurationError) and error.problem and (place := call.place_of(error.option)):
-        return f"{place} {error.problem}"
+    if isinstance(error, ConfigurationError) and error.problem and (source := call.place_of(error.option)):
+        return f"{source} {error.problem}"
     from payclient.reconcile.ledger import LedgerError  # noqa: PLC0415  only a refusal need load it
 
     if isinstance(error, LedgerError):
-        return error.words(each for each in error.remedies if each.is_decision)
+        return error.words(remedy for remedy in error.remedies if remedy.is_decision)
     return str(error)
 
 
@@ -233,7 +233,7 @@ def _check_secrets(arguments: Sequence[str]) -> None:
         )
     for before, word in pairwise(("", *arguments)):
         if has_credentials(word):
-            flag = next((each.partition("=")[0] for each in (word, before) if each.startswith("--")), "an argument")
+            flag = next((text.partition("=")[0] for text in (word, before) if text.startswith("--")), "an argument")
             remedy = f": set {OPTIONS['proxy'].variable}" if flag == "--proxy" else ""
             problem = "has a user name or a password, which others could read"
             raise RefusalError(f"{flag} {problem}{remedy}", is_last=True)
@@ -259,16 +259,16 @@ def _dispatch(app: App, arguments: Sequence[str], streams: Streams, taken: dict[
 
 def _check_options(command: App, words: Sequence[str]) -> None:
     """Refuse an option that *command* does not have, before missing options are reported."""
-    known = [name for each in command.assemble_argument_collection() if each.parse for name in each.names]
-    given = (word.partition("=")[0] for word in takewhile("--".__ne__, words) if _IS_OPTION.match(word))
-    if (unknown := next((name for name in given if name not in known and name not in _FLAGS), None)) is None:
+    names = [name for argument in command.assemble_argument_collection() if argument.parse for name in argument.names]
+    typed = (word.partition("=")[0] for word in takewhile("--".__ne__, words) if _IS_OPTION.match(word))
+    if (unknown := next((name for name in typed if name not in names and name not in _FLAGS), None)) is None:
         return
     from payclient.cli._options import LEDGER_ONLY  # noqa: PLC0415  `get` need not load the ledger
 
     if key := LEDGER_ONLY.get(unknown):
         refuse(f"unknown option {unknown}: it is the key {key} of [ledger] in the rules file")
-    longer = next((name for name in known if len(unknown) == 2 and name.startswith(f"-{unknown}")), None)
-    refuse(f"unknown option {unknown}{did_you_mean(longer or unknown, known)}")
+    longer = next((name for name in names if len(unknown) == 2 and name.startswith(f"-{unknown}")), None)
+    refuse(f"unknown option {unknown}{did_you_mean(longer or unknown, names)}")
 
 
 async def _interruptible(command: Coroutine[Any, Any, Any]) -> Any:

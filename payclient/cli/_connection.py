@@ -68,7 +68,7 @@ class ConnectionOptions:
         """Return a client for the service. The caller closes it, and the *transport*, built for `network`."""
         self.check()
         default: TransportName | None = None if os.environ.get("PAYCLIENT_TRANSPORT") else "fast"
-        given = {
+        options = {
             **self._given("client", "view"),
             "api_key": self._api_key(streams),
             "not_found_messages": (*self.not_found_messages, *not_found_messages),
@@ -76,7 +76,7 @@ class ConnectionOptions:
             "transport": transport or default,
             **({} if transport else self.network()),
         }
-        return AsyncClient(**cast("ClientOptions", given))
+        return AsyncClient(**cast("ClientOptions", options))
 
     def check(self, *files: Path | None) -> None:
         """Refuse to ask without an address and a key. The message also names those of the *files* that are missing."""
@@ -97,7 +97,7 @@ class ConnectionOptions:
 
     def _given(self, *scopes: str) -> dict[str, Any]:
         """Return the options of these *scopes*, by their names in `AsyncClient`."""
-        return asdict(self, filter=lambda each, _: each.name in OPTIONS and OPTIONS[each.name].scope in scopes)
+        return asdict(self, filter=lambda option, _: option.name in OPTIONS and OPTIONS[option.name].scope in scopes)
 
     def _api_key(self, streams: Streams) -> str | None:
         """Return the key from the file or standard input. None when the client takes it from the environment."""

@@ -141,8 +141,8 @@ async def demo(
         f"{plural(len(planted), 'row')} in {folder / 'ledger.csv'}; the sandbox takes {_RATE_LIMIT}, and "
         f"{_FAULT_SHARE:.0%} of its responses fail"
     )
-    found, report = list[Row](), folder / "report"
-    service.load(each for _, each, _ in planted if each is not None)
+    judged, report = list[Row](), folder / "report"
+    service.load(transaction for _, transaction, _ in planted if transaction is not None)
     async with (
         serving(service) as base_url,
         AsyncClient(
@@ -158,27 +158,27 @@ async def demo(
                 concurrency=_CONCURRENCY,
                 streams=streams,
             )
-            done = await job.run(found.append)
+            done = await job.run(judged.append)
     manifest = (report / "manifest.json").read_bytes()
     write_again(report)
     is_same = not verify(report) and (report / "manifest.json").read_bytes() == manifest
     files = (f"{path}  {path.stat().st_size:,} bytes" for path in sorted(report.iterdir()) if path.is_file())
     written = _REPRODUCED if is_same else "CHECK FAILED: the report written again from its journal differs."
-    is_passed, checked = check(planted, found)
+    is_passed, checked = check(planted, judged)
     streams.show([*verdict_lines(done), "", *files, "", *checked, written])
     return Exit.DONE if is_passed and is_same else Exit.DIFFERENT
 
 
 def check(planted: Sequence[_Planted], rows: Sequence[Row]) -> tuple[bool, list[str]]:
     """Return whether *rows* have exactly the planted findings, and it in words."""
-    found = [{finding.code for finding in row.findings} for row in rows]
+    actual = [{finding.code for finding in row.findings} for row in rows]
     expected = [codes for _, _, codes in planted]
-    if found == expected:
+    if actual == expected:
         findings = plural(sum(map(len, expected)), "finding")
         return True, [f"CHECKED: planted {findings}, found exactly these, and no other."]
     different = [
         f"  line {row.line}: {', '.join(sorted(codes)) or 'nothing'}, planted {', '.join(sorted(wanted)) or 'nothing'}"
-        for row, codes, wanted in zip(rows, found, expected, strict=False)
+        for row, codes, wanted in zip(rows, actual, expected, strict=False)
         if codes != wanted
     ]
     counts = f"{plural(len(different), 'row')} not as planted, {plural(len(expected) - len(rows), 'row')} missing"

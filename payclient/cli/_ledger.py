@@ -54,8 +54,8 @@ def ledger(
         Exit status: 0 every row can be used. 1 rows are rejected, or the ledger is empty. 2 usage, or an unreadable
         ledger.
     """
-    given = asdict(dialect, filter=lambda _, value: value not in (None, (), "") and value is not False)
-    declared, call = Declared(ledger, rules, source, given), streams.call
+    typed = asdict(dialect, filter=lambda _, value: value not in (None, (), "") and value is not False)
+    declared, call = Declared(ledger, rules, source, typed), streams.call
     if save_rules is not None:
         declared = declared.save(save_rules, streams)
         call = Call("ledger", (str(ledger),), (("--rules", str(save_rules)),))
@@ -101,7 +101,7 @@ class Declared:
     def _with(self, ledger: Ledger) -> Self:
         """Return these declarations with the suggested ones, if there is only one reading."""
         dialect = dict(self.dialect)
-        for way in (each for one in ledger.suggestions if not one.is_ambiguous for each in one.remedies[0].ways):
+        for way in (way for one in ledger.suggestions if not one.is_ambiguous for way in one.remedies[0].ways):
             is_list = isinstance(getattr(DialectOptions(), way.option), tuple)
             dialect[way.option] = (*dialect.get(way.option, ()), way.value) if is_list else way.value
         return evolve(self, dialect=dialect)
@@ -113,12 +113,12 @@ class Declared:
         remedies = read if len(read) > 1 else []
         if not ledger.suggestions:
             rejected = dict.fromkeys(remedy for _, first in overview.reasons for remedy in first.remedies)
-            remedies = [each for each in rejected if not each.is_decision]
+            remedies = [remedy for remedy in rejected if not remedy.is_decision]
         is_noted = overview.unknown_statuses and self.rules_file is not None
         noted = call.after(f"write the [statuses] lines into {shown(self.rules_file)}") if is_noted else call
         saving = () if str(self.path) == "-" else (("--save-rules", new_path(Path("rules.toml"))),)
         to_save = saving if len(remedies) == 1 or ledger.suggestions else ()
-        yield from (noted.using(each.ways).having(*to_save) for each in remedies)
+        yield from (noted.using(remedy.ways).having(*to_save) for remedy in remedies)
         if "status" not in ledger.columns.used:
             yield from (call.using([way]) for way in status_ways(ledger.unused))
         full = self._with(ledger)
@@ -227,7 +227,7 @@ def overview_lines(overview: Overview) -> Iterator[str]:
     if overview.first:
         yield "first rows, as read:"
         names = [name for name in ("line", *used) if name not in ("currency", "direction")]
-        money = [place for place, name in enumerate(names) if KINDS.get(name) == "money" or name == "line"]
+        money = [index for index, name in enumerate(names) if KINDS.get(name) == "money" or name == "line"]
         yield from aligned([names, *(_cells(entry, names) for entry in overview.first)], right=money, indent="  ")
     if overview.statuses:
         yield "by status:"
@@ -252,7 +252,7 @@ def overview_lines(overview: Overview) -> Iterator[str]:
     if ledger.unused:
         yield "  if a column matters, use it with --column FIELD=NAME, or give its words a meaning in [lines.kind] of"
         yield "  the rules; if it isn't about the payments, ignore it with --ignore-column NAME"
-    yield from (f"suggestion: {each}" for each in ledger.suggestions)
+    yield from (f"suggestion: {suggestion}" for suggestion in ledger.suggestions)
     yield from (f"warning: {warning}" for warning in ledger.warnings)
 
 
@@ -267,11 +267,11 @@ def _format(ledger: Ledger) -> Iterator[str]:
 
 
 def _columns(ledger: Ledger) -> Iterator[Sequence[str]]:
-    fields = {place: name for name, place in ledger.columns.places.items()}
+    fields = {index: name for name, index in ledger.columns.places.items()}
     debits = {name: of for of, name in ledger.dialect.debit_columns.items()}
-    for place, name in enumerate(column_names(ledger.columns.header)):
+    for index, name in enumerate(column_names(ledger.columns.header)):
         shown = escape_unprintable(name, max_length=60)
-        taken = (f"{debits[name]}, below zero", "") if name in debits else _taken(fields.get(place), ledger.dialect)
+        taken = (f"{debits[name]}, below zero", "") if name in debits else _taken(fields.get(index), ledger.dialect)
         yield shown, *taken
 
 
@@ -280,8 +280,8 @@ def _taken(name: str | None, dialect: Dialect) -> tuple[str, str]:
         return "not used", ""
     kind = KINDS[name]
     if kind == "money":
-        marks = [f"{each} {str(value)!r}" for each in ("decimal", "thousands") if (value := getattr(dialect, each))]
-        symbols = [repr(each) for each in (dialect.currency_prefix, dialect.currency_suffix) if each]
+        marks = [f"{mark} {str(value)!r}" for mark in ("decimal", "thousands") if (value := getattr(dialect, mark))]
+        symbols = [repr(symbol) for symbol in (dialect.currency_prefix, dialect.currency_suffix) if symbol]
         units = [f"times {10**dialect.minor_units}"] if dialect.minor_units else []
         return name, ", ".join(["whole number" if not units else "number", *marks, *symbols, *units])
     if kind in ("time", "creation"):

@@ -113,7 +113,7 @@ def _cells(outcome: Outcome) -> dict[str, str]:
 def _table(rows: Sequence[dict[str, str]]) -> list[str]:
     """Lay *rows* out side by side, without the columns that are empty in all of them."""
     columns = [name for name in _COLUMNS if any(row.get(name) for row in rows)]
-    right = [place for place, name in enumerate(columns) if name in _MONEY]
+    right = [index for index, name in enumerate(columns) if name in _MONEY]
     return aligned([columns, *([row.get(name, "") for name in columns] for row in rows)], right=right)
 
 
@@ -254,11 +254,11 @@ async def doctor(
         computer is refused. 75 the service could not be asked, try again. 130 interrupted.
     """
     check_reference(reference)
-    found = [f"payclient {version('payclient')}", f"Python {platform.python_version()}", ssl.OPENSSL_VERSION]
+    versions = [f"payclient {version('payclient')}", f"Python {platform.python_version()}", ssl.OPENSSL_VERSION]
     for name in ("httpx", "httpx2", "anyio", "attrs", "cattrs", "httptools", "aiohappyeyeballs"):
         with suppress(PackageNotFoundError):  # the extra is not installed
-            found.append(f"{name} {version(name)}")
-    checks = [Check("versions", ", ".join(found))]
+            versions.append(f"{name} {version(name)}")
+    checks = [Check("versions", ", ".join(versions))]
     try:
         network = _configuration(connection, streams.call, checks)
         async with (
@@ -307,22 +307,24 @@ class Check:
 
 
 def in_json(checks: Iterable[Check]) -> dict[str, Any]:
-    rows = [{"topic": each.topic, "state": each.state, "text": each.text, "advice": each.advice} for each in checks]
+    rows = [{name: getattr(check, name) for name in ("topic", "state", "text", "advice")} for check in checks]
     from_good_to_bad = ("ok", "look", "wrong")  # `look` works, but needs attention
     return {"status": max((row["state"] for row in rows), key=from_good_to_bad.index, default="ok"), "checks": rows}
 
 
 def table(checks: Iterable[Check]) -> list[str]:
-    rows = [[(each.state, each.topic, each.text), ("", "", each.advice and f"-> {each.advice}")] for each in checks]
-    lines = [line for pair in rows for line in pair if line[2]]
-    return aligned([tuple(map(escape_unprintable, line)) for line in lines])
+    rows = list[tuple[str, str, str]]()
+    for check in checks:
+        rows.append((check.state, check.topic, check.text))
+        rows += [("", "", f"-> {check.advice}")] if check.advice else []
+    return aligned([tuple(map(escape_unprintable, row)) for row in rows])
 
 
 def _configuration(connection: ConnectionOptions, call: Call, checks: list[Check]) -> Network:
     """Check the options and their sources. Return the network settings."""
-    url, place = resolve_base_url(connection.base_url), call.place_of("environment")
+    url, option = resolve_base_url(connection.base_url), call.place_of("environment")
     checks.append(Check("address", f"{url}, from {call.place_of('base_url')}"))
-    source = f"from {place}" if place else "by default"
+    source = f"from {option}" if option else "by default"
     checks.append(Check("environment", f"{resolve_environment(connection.environment).value}, {source}"))
     network = resolve_network({**connection.network()}, url)
     checks += [_proxy(network), _authorities(connection, url)]
@@ -373,8 +375,8 @@ async def _look_up(client: AsyncClient, transport: _Watched, reference: str, che
 
 def certificate_of(version: str, certificate: dict[str, Any], now: float) -> Check:
     names = {key: value for group in certificate.get("issuer", ()) for key, value in group}
-    found = filter(None, map(names.get, ("organizationName", "commonName")))
-    issuer = ", ".join(found) or "an authority without a name"
+    parts = filter(None, map(names.get, ("organizationName", "commonName")))
+    issuer = ", ".join(parts) or "an authority without a name"
     days = int((ssl.cert_time_to_seconds(certificate["notAfter"]) - now) // 86400)
     advice = "" if days >= _FEW_DAYS else "ask the service to renew its certificate"
     return Check("TLS", f"{version}, issued by {issuer}, expires in {plural(days, 'day')}", advice)
@@ -383,7 +385,7 @@ def certificate_of(version: str, certificate: dict[str, Any], now: float) -> Che
 def _outcome(seen: Transaction | errors.PayClientError, url: str, took: str) -> Iterator[Check]:
     if isinstance(seen, Transaction):
         yield Check("lookup", f"found, status {seen.status}{took}")
-        yield from (Check("lookup", each, "the answer differs from the specification") for each in seen.deviations)
+        yield from (Check("lookup", text, "the answer differs from the specification") for text in seen.deviations)
     elif isinstance(seen, errors.TransactionNotFoundError):
         yield Check("lookup", f"the service accepts the key, and doesn't have this transaction{took}")
     elif isinstance(seen, errors.RejectedError):

@@ -27,9 +27,9 @@ from payclient.reconcile.report.integrity import MANIFEST
 _MAX_WAYS = 4
 _OF_LEDGER = {
     *("--allow-empty", "--rules", *LEDGER_ONLY),
-    *(Way(each.name).flag for each in attrs.fields(LedgerOptions)),
+    *(Way(option.name).flag for option in attrs.fields(LedgerOptions)),
 }
-_OF_JUDGING = {"--rules", "--settles-within", *(Way(each.name).flag for each in attrs.fields(JudgingOptions))}
+_OF_JUDGING = {"--rules", "--settles-within", *(Way(option.name).flag for option in attrs.fields(JudgingOptions))}
 _OF_SERVICE = {"--base-url", "--environment", "--api-key-file", "--proxy", "--ca-file", "--client-cert", "--client-key"}
 _NEW_RULES = Path("rules.toml")
 _MAX_RUNS = 5
@@ -46,14 +46,14 @@ def reading(call: Call) -> Call:
 
 def reconciling(call: Call) -> Call:
     """Return the command that reconciles the ledger that *call* shows, with the options that it takes."""
-    found = attrs.evolve(call, name="reconcile").only(_OF_LEDGER - LEDGER_ONLY.keys())
-    return attrs.evolve(found, options=(("--out", "report"), *found.options))
+    proposed = attrs.evolve(call, name="reconcile").only(_OF_LEDGER - LEDGER_ONLY.keys())
+    return attrs.evolve(proposed, options=(("--out", "report"), *proposed.options))
 
 
 def status_ways(unused: Iterable[UnusedColumn]) -> list[Way]:
     """Return the options that use one of the *unused* columns as the status: columns with only words for a status."""
-    found = [each.name for each in unused if each.texts and all(map(reconcile.read_status, each.texts))]
-    return [Way("column", name, "status") for name in found[:_MAX_WAYS]]
+    names = [column.name for column in unused if column.texts and all(map(reconcile.read_status, column.texts))]
+    return [Way("column", name, "status") for name in names[:_MAX_WAYS]]
 
 
 def rejudging(call: Call, folder: Path) -> Call:
@@ -67,7 +67,7 @@ def about_folder(name: str, folder: Path, *more: str) -> Call:
 
 def explaining(folder: Path, references: Sequence[str]) -> list[Call]:
     """Return the command that shows the worst break of a report. None without one."""
-    return [about_folder("explain", folder, each) for each in references[:1]]
+    return [about_folder("explain", folder, reference) for reference in references[:1]]
 
 
 def diagnosis(call: Call) -> Call:
@@ -79,8 +79,8 @@ def after_error(error: Exception, status: Exit, call: Call, bound: Mapping[str, 
     if isinstance(error, RefusalError) and (error.is_last or error.first or error.ways):
         return [] if error.is_last else [call.using(error.ways).after(error.first)]
     if isinstance(error, ConfigurationError) and error.option in OPTIONS:
-        place = call.place_of(error.option)
-        return [call.after(f"set {place}") if place and place[0] != "-" else _help(call)]
+        source = call.place_of(error.option)
+        return [call.after(f"set {source}") if source and source[0] != "-" else _help(call)]
     if not bound:
         is_of_ledger = call.name == "reconcile" and call.words and call.only(LEDGER_ONLY).options
         return [_saving(call) if is_of_ledger else _help(call)]
@@ -135,31 +135,31 @@ def _after_other_run(error: JournalError, call: Call, bound: Mapping[str, Any]) 
 def _after_reading(error: LedgerError, call: Call) -> Iterator[Call]:
     """Yield what follows a ledger or a statement that cannot be read."""
     is_statement = error.side == "statement"
-    if error.remedies and all(each.is_decision for each in error.remedies):  # an empty file: look at it first
+    if error.remedies and all(remedy.is_decision for remedy in error.remedies):  # an empty file: look at it first
         yield reading(call)
     if error.line > 1 and not (error.remedies or error.refused):
         yield call.after(f"correct {shown(error.file or call.words[0])}, line {error.line}")
-    for remedy in [each for each in error.remedies if not each.is_decision][:_MAX_WAYS]:
-        if all(each.typed(error.side) for each in remedy.ways):
-            found = call.using(remedy.ways, error.side)
-            is_known = is_statement or call.name == "ledger" or not found.only(LEDGER_ONLY).options
-            yield found if is_known else _saving(found)
+    for remedy in [remedy for remedy in error.remedies if not remedy.is_decision][:_MAX_WAYS]:
+        if all(way.typed(error.side) for way in remedy.ways):
+            proposed = call.using(remedy.ways, error.side)
+            is_known = is_statement or call.name == "ledger" or not proposed.only(LEDGER_ONLY).options
+            yield proposed if is_known else _saving(proposed)
         elif words := remedy.words("statement"):  # the rules file has them
             rules = dict(call.options).get("--rules") or str(_NEW_RULES)
             yield call.having(("--rules", rules)).after(f"write {words} {shown(rules)}")
     option = None if error.refused is None or error.remedies else error.refused.typed(error.side)
     if option in call.options:
-        rest = attrs.evolve(call, options=tuple(each for each in call.options if each[0] != option[0]))
+        rest = attrs.evolve(call, options=tuple(other for other in call.options if other[0] != option[0]))
         yield rest if is_statement else reading(rest)
 
 
 def _after_rules(error: RulesError, call: Call, bound: Mapping[str, Any]) -> list[Call]:
-    given, has_ledger = dict(call.options).get("--rules"), "ledger" in bound
-    if error.needs_column and (given is None or Way(str(error.key[0])).flag in dict(call.options)):
+    rules, has_ledger = dict(call.options).get("--rules"), "ledger" in bound
+    if error.needs_column and (rules is None or Way(str(error.key[0])).flag in dict(call.options)):
         return [reading(call) if has_ledger else _help(call)]
-    if given is not None:
+    if rules is not None:
         where = f", line {error.line}" if error.line else ""
-        return [call.after(f"edit {shown(given)}{where}")] if Path(given).is_file() else []
+        return [call.after(f"edit {shown(rules)}{where}")] if Path(rules).is_file() else []
     if not (has_ledger and error.key and error.key[-1] == "kind"):
         return [_help(call)]
     table = ".".join(map(str, error.key))
@@ -185,15 +185,15 @@ def _instead_of(error: MissingRunError, call: Call, bound: Mapping[str, Any]) ->
     if call.name == "explain" and (Path(bound["reference"]) / MANIFEST).exists():
         return [attrs.evolve(call, words=call.words[::-1])]
     paths = sorted((missing if missing.is_dir() else missing.parent).glob(f"*/{MANIFEST}"))
-    found = [(*run, path.parent) for path in paths if (run := _read_run(path.parent)) is not None]
+    runs = [(*run, path.parent) for path in paths if (run := _read_run(path.parent)) is not None]
     if "ledger" in bound:
         options = dict(call.options)
         environment = resolve_environment(options.get("--environment"))
         url = endpoint(options.get("--base-url") or OPTIONS["base_url"].value(None), environment)
-        same = [folder for of, _, folder in found if of == (Path(bound["ledger"]).name, url, environment)]
+        same = [folder for of, _, folder in runs if of == (Path(bound["ledger"]).name, url, environment)]
         if len(same) == 1:
             return [_at(call, missing, same[0])]
-    newest = sorted(found, key=lambda each: each[1], reverse=True)[:_MAX_RUNS]
+    newest = sorted(runs, key=lambda run: run[1], reverse=True)[:_MAX_RUNS]
     listed = ", ".join(
         f"{shown(folder)} ({shown(of[0]) if of[0] else 'standard input'}, {ended})" for of, ended, folder in newest
     )
@@ -203,8 +203,8 @@ def _instead_of(error: MissingRunError, call: Call, bound: Mapping[str, Any]) ->
 def _at(call: Call, missing: Path, folder: Path) -> Call:
     """Return *call* with *folder* instead of *missing*."""
     places = () if call.name == "reconcile" else range(len(call.words))
-    if (place := next((each for each in places if Path(call.words[each]) == missing), None)) is not None:
-        return attrs.evolve(call, words=(*call.words[:place], str(folder), *call.words[place + 1 :]))
+    if (index := next((place for place in places if Path(call.words[place]) == missing), None)) is not None:
+        return attrs.evolve(call, words=(*call.words[:index], str(folder), *call.words[index + 1 :]))
     flags = ("--previous", "--decisions", "--folder")
     options = tuple(
         (flag, str(folder) if flag in flags and value is not None and Path(value) == missing else value)
@@ -228,7 +228,7 @@ def after_verdict(summary: Summary, references: Sequence[str], call: Call, out: 
     for follow_up in summary.follow_ups:
         if follow_up is FollowUp.CHOOSE_SHEET:
             sheets = summary.compared.unread_sheets
-            yield from (reading(call.having(("--sheet", each.name))).after(_ONE_SHEET) for each in sheets)
+            yield from (reading(call.having(("--sheet", sheet.name))).after(_ONE_SHEET) for sheet in sheets)
         if follow_up is FollowUp.CHOOSE_COLUMNS and (unused := summary.compared.unused):
             ways = [] if "status" in summary.compared.stated else status_ways(unused)
             yield from (*(_saving(call.using([way])) for way in ways), reading(call))

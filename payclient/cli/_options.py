@@ -36,7 +36,7 @@ _AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
 _MAX_DIGITS = 18
 
 
-LEDGER_ONLY: Mapping[str, str] = {Way(each.name).flag: each.name for each in attrs.fields(Dialect)}
+LEDGER_ONLY: Mapping[str, str] = {Way(option.name).flag: option.name for option in attrs.fields(Dialect)}
 """The options that only `payclient ledger` has, with their keys in the rules file."""
 
 
@@ -178,8 +178,8 @@ class JudgingOptions:
         rules = without_file if self.rules_file is None else read_rules(self.rules_file)
         if not_found_messages:
             rules = attrs.evolve(rules, not_found_messages=(*rules.not_found_messages, *not_found_messages))
-        given = attrs.asdict(self, filter=lambda field, value: field.name != "rules_file" and value is not None)
-        return attrs.evolve(rules, **given)
+        chosen = attrs.asdict(self, filter=lambda field, value: field.name != "rules_file" and value is not None)
+        return attrs.evolve(rules, **chosen)
 
     def tell_assumed(self, columns: Container[str], streams: Streams) -> None:
         if self.assume_status is not None and "status" in columns:
@@ -255,9 +255,9 @@ class StatementOptions:
     payout: Annotated[int | None, Parameter(converter=_read_amount, metavar="AMOUNT")] = None
 
     def declared(self, rules: Rules) -> Rules:
-        given = [name for name, value in attrs.asdict(self).items() if value not in (None, ())]
-        if self.statement is None and given:
-            refuse(f"{Way(given[0]).flag} needs --statement, the list that it is about")
+        names = [name for name, value in attrs.asdict(self).items() if value not in (None, ())]
+        if self.statement is None and names:
+            refuse(f"{Way(names[0]).flag} needs --statement, the list that it is about")
         columns = {**rules.statement.columns, **chosen_columns(self.statement_column, option="--statement-column")}
         rules = settling_within(rules, self.settles_within)
         rules = attrs.evolve(rules, statement=attrs.evolve(rules.statement, columns=columns))
@@ -287,8 +287,8 @@ class StatementOptions:
 
 
 def settling_within(rules: Rules, text: str | None) -> Rules:
-    given: dict[str, Any] = {} if text is None else {"settles_within": text}
-    return attrs.evolve(rules, statement=attrs.evolve(rules.statement, **given))
+    changes: dict[str, Any] = {} if text is None else {"settles_within": text}
+    return attrs.evolve(rules, statement=attrs.evolve(rules.statement, **changes))
 
 
 SEVERITY = Parameter(metavar="SEVERITY", show_choices=False)

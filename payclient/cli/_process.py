@@ -44,7 +44,7 @@ def new_path(path: Path, ending: str = "") -> str:
     if re.search(r"-[2-9]\Z", stem):  # a number from here. A month or a day has two digits
         stem, first = stem[:-2], int(stem[-1]) + 1
     numbered = (path.parent / f"{stem}-{number}{path.suffix}" for number in count(first))
-    return str(next(each for each in chain([path], numbered) if not each.exists()))
+    return str(next(name for name in chain([path], numbered) if not name.exists()))
 
 
 def shown(name: object) -> str:
@@ -93,24 +93,24 @@ class Call:
 
     def having(self, *options: Option) -> Call:
         """Return the call with *options*. They replace options about the same subject."""
-        new = {_subject(each): each for each in options}
-        kept = [each for each in self.options if _subject(each) not in new]
+        new = {_subject(option): option for option in options}
+        kept = [option for option in self.options if _subject(option) not in new]
         return evolve(self, options=(*kept, *new.values()))
 
     def using(self, ways: Iterable[Way], side: Side = "ledger") -> Call:
         """Return the call with the options of *ways*, as options of the statement for that side."""
-        return self.having(*filter(None, (each.typed(side) for each in ways)))
+        return self.having(*filter(None, (way.typed(side) for way in ways)))
 
     def after(self, first: str) -> Call:
         return evolve(self, first=first)
 
     def only(self, flags: Collection[str]) -> Call:
-        return evolve(self, options=tuple(each for each in self.options if each[0] in flags))
+        return evolve(self, options=tuple(option for option in self.options if option[0] in flags))
 
     def place_of(self, option: str) -> str:
         """Return where an *option* of Python was given: its flag, or its variable. "" if it is a default."""
         flag, variable = Way(option).flag, OPTIONS[option].variable if option in OPTIONS else ""
-        if any(flag == given for given, _ in self.options):
+        if any(flag == typed for typed, _ in self.options):
             return flag
         return variable if variable in os.environ else ""
 
@@ -176,7 +176,7 @@ class Streams:
             command = step.text() if step.name and (step.first or not step.is_same(self.call)) else None
             if command or not step.name:
                 texts.append(", then: ".join(filter(None, (step.first, command))))
-        return [f"{'Or' if place else 'Next'}: {text}" for place, text in enumerate(dict.fromkeys(texts))]
+        return [f"{'Or' if index else 'Next'}: {text}" for index, text in enumerate(dict.fromkeys(texts))]
 
     def warn(self, text: str) -> None:
         self.tell(f"payclient: {text}")
@@ -218,11 +218,11 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), inden
     """Return one line per row, with the cells of each column below each other. *right* columns end at one place."""
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
 
-    def cell(place: int, text: str) -> str:
-        blanks = " " * (widths[place] - cell_len(text))
-        return blanks + text if place in right else text + blanks
+    def cell(column: int, text: str) -> str:
+        blanks = " " * (widths[column] - cell_len(text))
+        return blanks + text if column in right else text + blanks
 
-    return [indent + "  ".join(cell(place, text) for place, text in enumerate(row)).rstrip() for row in rows]
+    return [indent + "  ".join(cell(column, text) for column, text in enumerate(row)).rstrip() for row in rows]
 
 
 def abandon(stream: TextIO) -> None:
@@ -245,9 +245,9 @@ def _read_seconds(_: object, tokens: Sequence[Token]) -> float:
         return float(text)
     from payclient.reconcile import read_duration  # noqa: PLC0415  `10` need not load it
 
-    if (found := read_duration(text)) is None:
+    if (duration := read_duration(text)) is None:
         refuse(f"{tokens[0].keyword} must be a duration such as 10 (seconds), 90s, 5m, 36h or 3d, got {text!r}")
-    return found.total_seconds()
+    return duration.total_seconds()
 
 
 def _read_deadline(kind: object, tokens: Sequence[Token]) -> float | None:

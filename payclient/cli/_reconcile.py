@@ -127,7 +127,7 @@ def _past_run(earlier: EarlierRunOptions, out: Path, output: OutputOptions, stre
         return None
     check_run(previous, integrity.MANIFEST)
     run = folders.open_past_run(previous)
-    if run.is_work_list_edited and all(each.run != run.note.run for each in integrity.read_log(previous).decisions):
+    if run.is_work_list_edited and run.note.run not in {made.run for made in integrity.read_log(previous).decisions}:
         how = "payclient decisions does that"
         streams.warn(f"{previous / integrity.WORK_LIST} was edited or moved, and its decisions are not imported: {how}")
     for folder in folders.runs_without_report(previous, out):
@@ -252,8 +252,8 @@ class Reconciliation:
         """Refuse a key of another merchant than the answers of an interrupted run."""
         if (good := journal.answers.known_good()) is not None:
             noted, problem = folders.about_of(journal), f"{self.out / folders.JOURNAL} cannot be resumed"
-            found, ours = [*filter(None, [noted.canary]), good], self.about().service
-            folders.check_same_merchant(problem, noted.key_fingerprint, lambda: found, ours, self.canary, "this run")
+            names, ours = [*filter(None, [noted.canary]), good], self.about().service
+            folders.check_same_merchant(problem, noted.key_fingerprint, lambda: names, ours, self.canary, "this run")
 
     def _tell_resumed(self, journal: library.Journal) -> None:
         if self.output.quiet or not journal.is_ledger_complete:
@@ -302,8 +302,8 @@ class Reconciliation:
         for entry in self.ledger:
             words.add(entry)
             yield entry
-        for found in (*self.ledger.suggestions, *words.found()):
-            self.streams.warn(in_words(found))
+        for suggestion in (*self.ledger.suggestions, *words.found()):
+            self.streams.warn(in_words(suggestion))
         noted, has_found = folders.about_of(journal), journal.answers.known_good() is not None
         about = evolve(
             self.about(*[noted.key_fingerprint, *noted.other_keys] * has_found),
@@ -320,8 +320,8 @@ class Reconciliation:
             lines, rejected = lines + 1, rejected + isinstance(line, RejectedEntry)
             yield line
         library.check_currencies(self.ledger, statement)
-        unknown = [each for each in words.found() if each.table == "statuses"]
-        for told in (*(each.words("statement") for each in statement.suggestions), *map(in_words, unknown)):
+        unknown = [word for word in words.found() if word.table == "statuses"]
+        for told in (*(suggestion.words("statement") for suggestion in statement.suggestions), *map(in_words, unknown)):
             self.streams.warn(f"the statement: {told}")
         unusable = f"none of {plural(lines, 'line')} can be used"
         if statement.suggestions and lines == rejected:

@@ -142,12 +142,12 @@ async def sandbox(
 
 def _variables(shell: Shell, **values: str) -> str:
     """Return the line that sets the environment variables in *shell*. None of the values needs quotes."""
-    begin, each, between = {
+    begin, form, between = {
         Shell.POSIX: ("export ", "PAYCLIENT_{}={}", " "),
         Shell.POWERSHELL: ("", "$env:PAYCLIENT_{} = '{}'", "; "),
         Shell.CMD: ("", 'set "PAYCLIENT_{}={}"', " & "),
     }[shell]
-    return begin + between.join(each.format(name, value) for name, value in values.items())
+    return begin + between.join(form.format(name, value) for name, value in values.items())
 
 
 @asynccontextmanager

@@ -54,6 +54,14 @@ def test_json(configured, service):
     }
 
 
+def test_every_field_is_a_column(configured, service):
+    """Each field of a transaction is in the table, but for the name of the payment method, which its code says."""
+    service.script("T2", Reply(body=changed(amount=str)))
+    (fields,) = lines(configured("get", "T1", "--json"))
+    columns = configured("get", "T2").out.splitlines()[0].split()
+    assert {*columns} == fields.keys() - {"payment_name", "deviations"} | {"note"}
+
+
 def test_status(configured, service):
     """The exit status of "could not ask" differs from that of "not found", and has priority."""
 
