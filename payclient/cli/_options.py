@@ -195,7 +195,7 @@ class EarlierRunOptions:
     Attributes:
         previous: Folder of the previous run, which is only read. Breaks get a state and an age.
         confirm_after: Time to wait before a difference is looked up again.
-        decisions: Folder of a run whose decisions count. Default: the previous one.
+        decisions: Folder of a run whose decisions count, beside those of the previous one.
         reuse: Maximum age of previous answers to use again, for rows that matched.
     """
 
@@ -208,8 +208,8 @@ class EarlierRunOptions:
         # A new run gets the decisions, and keeps them when it is resumed.
         if self.decisions is not None:
             check_run(self.decisions)
-        if not (out / JOURNAL).exists() and (source := self.decisions or self.previous) is not None:
-            carry_log(source, out)
+        if not (out / JOURNAL).exists() and (sources := [*filter(None, (self.decisions, self.previous))]):
+            carry_log(sources, out)
         return with_decisions(rules, earlier_decisions(out))
 
 

@@ -474,7 +474,7 @@ def rejudge(
     check_out(out, folder)
     check_run(folder, folders.JOURNAL)
     remarks = _judge_copy(folder, out, judging, settles_within, streams)
-    integrity.carry_log(folder, out)
+    integrity.carry_log([folder], out)
     return _written(out, output, streams, remarks=remarks, before=folder)
 
 

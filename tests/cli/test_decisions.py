@@ -100,6 +100,24 @@ def test_list_of_an_earlier_night(run, first, take, tmp_path):
     assert lines_of(tmp_path / "fifth") == lines_of(tmp_path / "fourth")
 
 
+def test_withdrawn(run, first, take):
+    """An acceptance that is taken back in the same work list is not in force in any later night."""
+    assert take(first / "report.xlsx", **dict.fromkeys(("T1", "T2", "T3"), "accepted until 2999-12-31")).status == 0
+    assert run("second", "--previous", "first").status == 0
+    assert take(first / "report.xlsx", T1="raised with the service").status == 0
+    assert run("third", "--previous", "second").status == 1
+
+
+def test_two_folders(run, first, take, tmp_path):
+    """The decisions that are asked for and those of the previous run count together."""
+    assert run("second", "--previous", "first").status == 1
+    assert take(first / "report.xlsx", **dict.fromkeys(("T1", "T2"), "accepted until 2999-12-31")).status == 0
+    assert take(tmp_path / "second" / "report.xlsx", T3="accepted until 2999-12-31").status == 0
+    (tmp_path / "kept").mkdir()
+    first.rename(tmp_path / "kept" / "first")
+    assert run("third", "--previous", "second", "--decisions", "kept/first").status == 0
+
+
 def lines_of(folder):
     """Return the lines of the decisions in a folder."""
     return (folder / "decisions.jsonl").read_text().splitlines()

@@ -3,9 +3,10 @@
 import hashlib
 import json
 import os
-from collections.abc import Container, Generator, Iterable, Mapping
+from collections.abc import Container, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any
@@ -172,17 +173,18 @@ def _read_log(folder: Path) -> DecisionLog:
         return DecisionLog()
 
 
-def carry_log(source: Path, out: Path) -> None:
+def carry_log(sources: Sequence[Path], out: Path) -> None:
     """
-    Copy the decisions in *source*, the folder of an earlier run, to *out*, unless it has some already.
+    Copy the decisions in *sources*, folders of earlier runs, to *out*, unless it has some already.
 
-    Decisions about the runs before *source* are added, if they were taken after it had begun: Friday's work list may
-    come back on Monday. The folders of these runs are looked for beside it.
+    Those about the runs before them are included: Friday's work list may come back on Monday, when Friday's folder is
+    nobody's previous one any more. These folders are looked for beside *sources*.
     """
     if (out / DECISIONS).exists():
         return
-    log, late = read_log(source), dict[Decision, None]()
-    for folder in _folders_before(source):
+    log, *others = map(read_log, sources)
+    late = dict.fromkeys(each for other in others for each in other.decisions)
+    for folder in chain.from_iterable(map(_folders_before, sources)):
         with suppress(DecisionError):  # without them a difference stays a break, so no night ends for it
             late |= dict.fromkeys(read_log(folder).decisions)
     known, latest = {*log.decisions}, log.latest

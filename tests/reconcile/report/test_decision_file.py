@@ -81,13 +81,13 @@ def test_carry(tmp_path):
     """A run gets the decisions of the one before once, and keeps its own."""
     old, new = tmp_path / "old", tmp_path / "new"
     old.mkdir()
-    carry_log(old, new)
+    carry_log([old], new)
     assert not new.exists()
     add_decisions(old, [ONE])
-    carry_log(old, new)
+    carry_log([old], new)
     assert (new / DECISIONS).read_bytes() == (old / DECISIONS).read_bytes()
     add_decisions(new, [TWO])
-    carry_log(old, new)
+    carry_log([old], new)
     assert read_log(new).decisions == (ONE, TWO)
 
 
