@@ -223,7 +223,9 @@ def column_names(header: Sequence[str]) -> tuple[str, ...]:
 
 def normalise_name(name: str) -> str:
     """Return a column's name without irrelevant differences: case, accents, spaces, dots, dashes."""
-    plain = "".join(character for character in normalize("NFKD", name.casefold()) if not combining(character))
+    plain = name.casefold()
+    if not plain.isascii():
+        plain = "".join(character for character in normalize("NFKD", plain) if not combining(character))
     return re.sub(r"[\W_]+", "_", plain).strip("_")
 
 

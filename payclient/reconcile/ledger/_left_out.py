@@ -286,14 +286,20 @@ def _shape_of_zeros(text: str) -> str:
     return _LABEL.sub(r"\1#\2", text)
 
 
+@lru_cache(maxsize=1)  # for several views of one text
 def _shape(text: str) -> str:
     return _shape_of_zeros(text.translate(_ZEROS))
 
 
+@lru_cache(maxsize=MAX_COUNTED)
+def _reversal_in(word: str) -> str:
+    words = f"_{_columns.normalise_name(word)}_"
+    return next((reversal for spelling, reversal in _REVERSALS.items() if spelling in words), "")
+
+
 def _reversal(text: str) -> str:
     """Return the word for money that went back. Empty without one."""
-    words = "" if text.isdigit() else f"_{_columns.normalise_name(text)}_"
-    return next((word for spelling, word in _REVERSALS.items() if spelling in words), "")
+    return next(filter(None, map(_reversal_in, text.translate(_ZEROS).split())), "")
 
 
 _VIEWS: tuple[Callable[[str], str], ...] = (
@@ -301,7 +307,7 @@ _VIEWS: tuple[Callable[[str], str], ...] = (
     lambda text: _shape(text).split(" ", 1)[0],
     lambda text: _shape(text).rsplit(" ", 1)[-1],
     _reversal,
-    lambda text: mark[1] if (mark := _MARK.search(text)) else "",
+    lambda text: mark[1] if (mark := _MARK.search(text[-5:])) else "",
     lambda text: text[-1] if text.isdigit() else "",
 )
 """What many different texts may share: three shapes, a word, a mark at the end, and the last digit of a code."""
