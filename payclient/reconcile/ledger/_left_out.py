@@ -299,7 +299,8 @@ def _reversal_in(word: str) -> str:
 
 def _reversal(text: str) -> str:
     """Return the word for money that went back. Empty without one."""
-    return next(filter(None, map(_reversal_in, text.translate(_ZEROS).split())), "")
+    words = text.translate(_ZEROS).split()
+    return next((reversal for word in words if (reversal := _reversal_in(word))), "")
 
 
 _VIEWS: tuple[Callable[[str], str], ...] = (
