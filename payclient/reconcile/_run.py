@@ -152,10 +152,11 @@ async def reconcile(  # noqa: PLR0913  one option each, only by name
             await run.reuse(reuse)
         if kept.count_references():
             await run.ask(canary)
+        run.begin(Phase.JUDGING, kept.rows)
         for row in replay(kept, rules=rules):
             yield row
             if run.is_turn_over():
-                await run.yield_to_loop(Phase.JUDGING, kept.rows)
+                await run.yield_to_loop()
         if run.ended_by is not None:
             raise run.ended_by
 
@@ -195,8 +196,8 @@ class _Reconciler:
     _known: str | None = field(init=False, default=None)
     _was_reached: bool = field(init=False, default=False)
     _waiting: str = field(init=False, default="")
-    _asking: tuple[Phase, int] = field(init=False, default=(Phase.ASKING, 0))
-    _is_second: bool = field(init=False, default=False)
+    _phase: Phase = field(init=False, default=Phase.READING)
+    _total: int | None = field(init=False, default=None)
     _done: int = field(init=False, default=0)
     _unresolved: int = field(init=False, default=0)
     _differences: int = field(init=False, default=0)
@@ -217,14 +218,14 @@ class _Reconciler:
                 if not kinds.leaves_out(entry, amount, is_alone=entry.reference is None):
                     self._journal.add(entry)
                 if self.is_turn_over():
-                    await self.yield_to_loop(Phase.READING, None)
+                    await self.yield_to_loop()
         if are_ageless == {True}:
             self._rules.check_columns(("reference",), has_statement=has_statement)
         finish = partial(
             self._journal.finish_ledger, previous=self._previous, has_statement=has_statement, rules=self._rules
         )
         await in_thread(finish, kinds.ignored)
-        self._tell(Phase.READING, self._done)
+        self._tell(self._done)
 
     async def read_statement(self, statement: Iterable[Entry | RejectedEntry], entries: Entries) -> None:
         """Copy the whole statement into the journal, and the references that only it has."""
@@ -237,7 +238,7 @@ class _Reconciler:
                 total.add(line)
                 self._journal.add_to_statement(line)
             if self.is_turn_over():
-                await self.yield_to_loop(Phase.READING, None)
+                await self.yield_to_loop()
         if isinstance(entries, Ledger) and isinstance(statement, Ledger):
             check_currencies(entries, statement)
         totals = total.totals(kinds.ignored)
@@ -250,7 +251,7 @@ class _Reconciler:
         taking = take_over(self._journal, reuse, rules=self._rules, now=self._now())
         while (rows := await in_thread(lambda: next(taking, None))) is not None:
             self._done += rows
-            await self.yield_to_loop(Phase.READING, None)
+            await self.yield_to_loop()
 
     # Ask
 
@@ -277,7 +278,6 @@ class _Reconciler:
             raise
         except PayClientError as error:
             self.ended_by = error
-        self._begin()
         ended_by = None if self.ended_by is None else observe(self.ended_by, at=self._now())
         self._journal.end(ended_by, is_canary_found=self._is_canary_found)
 
@@ -304,9 +304,9 @@ class _Reconciler:
         seconds = min((due - self._now()).total_seconds(), self._confirm_after)
         if seconds <= 0:
             return
-        self._begin()
+        self.begin(Phase.CONFIRMING, unconfirmed)
         self._waiting = f"until {due:%H:%M:%S} UTC for the second lookup"
-        self._tell(Phase.CONFIRMING, unconfirmed)
+        self._tell()
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
@@ -316,17 +316,15 @@ class _Reconciler:
         self._check_stop()
 
     async def _ask_all(self, phase: Phase, pending: Iterator[PendingLookup], total: int, done: int) -> None:
-        self._begin(done)
-        self._asking = phase, total
-        self._tell(phase, total)
-        self._is_second = phase is Phase.CONFIRMING
+        self.begin(phase, total, done)
+        self._tell()
         self._known = self._known or self._journal.answers.known_good()
         async with self._stream(self._look_up, self._references(pending)) as outcomes:
             async for outcome in outcomes:
                 if not isinstance(outcome, Found):
                     self._take(outcome.reference, observe(outcome.error, at=self._now()))
                 self._done += 1
-                self._tell(phase, total)
+                self._tell()
         self._journal.answers.commit()
 
     def _stream(
@@ -354,7 +352,7 @@ class _Reconciler:
 
     async def _look_up(self, reference: str) -> Transaction:
         """Look up *reference*, and commit the answer before the worker takes the next one."""
-        lookup = self._confirm if self._is_second else self._lookup
+        lookup = self._confirm if self._phase is Phase.CONFIRMING else self._lookup
         try:
             transaction = await lookup(reference)
         except (TransactionNotFoundError, InvalidReferenceError) as error:
@@ -364,7 +362,7 @@ class _Reconciler:
         except PayClientError as error:
             if reference in self._pending and is_passing(error):
                 self._failed[reference] = type(error).__name__
-                self._tell(*self._asking)
+                self._tell()
             raise
         self._take(reference, observe(transaction, at=self._now()))
         await self._journal.answers.committed()
@@ -378,14 +376,15 @@ class _Reconciler:
         if pending is None:
             return
         different = differing(pending, observation, self._journal.side_of(pending, self._rules), self._rules)
-        if different and not self._is_second:
+        is_second = self._phase is Phase.CONFIRMING
+        if different and not is_second:
             self._differences += 1
             self._differences_amount += sum(e.amount for e in different if isinstance(e.amount, int))
         self._unresolved += observation.answer is Answer.FAILED
         self._journal.answers.add(
             pending.position,
             observation,
-            is_second=self._is_second,
+            is_second=is_second,
             needs_confirmation=bool(different),
             paid_reff=paid_reff_of(observation, rules=self._rules),
         )
@@ -398,26 +397,26 @@ class _Reconciler:
 
     # Progress
 
-    def _begin(self, done: int = 0) -> None:
-        self._done, self._unresolved = done, 0
+    def begin(self, phase: Phase, total: int, done: int = 0) -> None:
+        self._phase, self._total, self._done, self._unresolved = phase, total, done, 0
 
     def is_turn_over(self) -> bool:
         self._done += 1
         return self._done % _ROWS_PER_TURN == 0
 
-    async def yield_to_loop(self, phase: Phase, total: int | None) -> None:
+    async def yield_to_loop(self) -> None:
         """Report progress, and let the event loop run other tasks."""
-        self._tell(phase, total)
+        self._tell()
         self._check_stop()
         await asyncio.sleep(0)
 
-    def _tell(self, phase: Phase, total: int | None) -> None:
+    def _tell(self, total: int | None = None) -> None:
         if self._on_progress is not None:
             self._on_progress(
                 Progress(
-                    phase=phase,
+                    phase=self._phase,
                     done=self._done,
-                    total=total,
+                    total=total or self._total,
                     differences=self._differences,
                     differences_amount=self._differences_amount,
                     unresolved=self._unresolved,
