@@ -124,10 +124,28 @@ def test_each_ledger_once(night, tmp_path):
             (tmp_path / "ledger.csv").write_text(text)
         night(0)
         assert not (tmp_path / "ledger.csv").exists()
+        for ledger in (tmp_path / "reports").glob("*.csv"):
+            (ledger.with_suffix("") / "manifest.json").parent.mkdir(exist_ok=True)
+            (ledger.with_suffix("") / "manifest.json").touch()
     asked = [line.split()[1:4] for line in (tmp_path / "asked.txt").read_text().splitlines()]
     texts = [(tmp_path / ledger).read_text() for ledger, _, _ in asked]
     assert texts == ["one", "one", "two", "two"]
     assert [ledger for ledger, _, _ in asked] == [f"{folder}.csv" for _, _, folder in asked]
+
+
+def test_interrupted_nights(night, tmp_path):
+    """Each earlier ledger without a report is reconciled before tonight's, the oldest first."""
+    for name in ("2020-01-01", "2020-01-02", "2020-01-03"):
+        (tmp_path / "reports" / name).mkdir(parents=True)
+        (tmp_path / "reports" / f"{name}.csv").touch()
+    (tmp_path / "reports" / "2020-01-02" / "manifest.json").touch()
+    (tmp_path / "ledger.csv").touch()
+    status, asked, _, mails = night(1, 3, 0)
+    told = ["Ledger: breaks, or not compared: finance@example.com", "VERDICT"]
+    told += ["Ledger: the service refuses us, or nothing was found: it@example.com", "VERDICT"]
+    assert (status, asked, mails) == (0, 3, told)
+    folders = [line.split(" --out ")[1].split()[0] for line in (tmp_path / "asked.txt").read_text().splitlines()]
+    assert folders == [f"reports/{day}" for day in ("2020-01-01", "2020-01-03", "2026-11-21")]
 
 
 @pytest.mark.slow
