@@ -178,7 +178,7 @@ def carry_log(sources: Sequence[Path], out: Path) -> None:
     Copy the decisions in *sources*, folders of earlier runs, to *out*, unless it has some already.
 
     Those about the runs before them are included: Friday's work list may come back on Monday, when Friday's folder is
-    nobody's previous one any more. These folders are looked for beside *sources*.
+    no longer the previous one. These folders are looked for beside *sources*.
     """
     if (out / DECISIONS).exists():
         return
