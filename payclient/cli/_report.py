@@ -236,8 +236,8 @@ def sign(
     """
     Sign an unchanged report, as its preparer or its reviewer.
 
-    The signature covers every file and the decisions so far. `payclient verify` shows the last signature of each role,
-    and reports what was changed after it.
+    The signature covers every file and the imported decisions. `payclient verify` shows the last signature of each
+    role, and reports what was changed after it.
 
     Args:
         folder: Folder of the report.

@@ -17,13 +17,12 @@ from typing import Any, TypeAlias
 from attrs import Factory, evolve, field, frozen
 
 from payclient._shared.escape import escape_unprintable
-from payclient.protocol import ATTRIBUTES, Transaction
+from payclient.protocol import ATTRIBUTES
 from payclient.reconcile._atomic import own
-from payclient.reconcile._codec import as_json, from_json
+from payclient.reconcile._codec import as_json, from_json, register
 from payclient.reconcile._fields import COMPARED, COMPARED_FIELDS
 from payclient.reconcile._fields import Cell as CellKind
 from payclient.reconcile._judgement.causes import moved_by
-from payclient.reconcile._judgement.codes import Status
 from payclient.reconcile._judgement.findings import BreakState, Bucket, Finding, History, Row
 from payclient.reconcile._judgement.records import BreakChange, BreakRecord, ReferenceRecord
 from payclient.reconcile._judgement.sides import PAYOUT_SUMS, Settled, StatementSide
@@ -347,49 +346,41 @@ def rows_of(path: Path) -> Iterator[tuple[Row, bytes]]:
     return ((row_from_json(json.loads(text)), text) for text in lines_of(path))
 
 
-def _finding_from(data: dict[str, Any]) -> Finding:
-    is_accepted = str(data["waived"]).startswith("accepted by ")  # rows of earlier reports have only the words
-    return from_json({"is_accepted": is_accepted, **data}, Finding)
+def _read_entry(cells: dict[str, Any]) -> Entry:
+    read = {name: cells[name] for name in _WRITTEN if name in cells}
+    read |= {name: read_time(read[name]) for name in _LOCAL if name in read}
+    return Entry(line=cells["line"], **read)
+
+
+register(Entry, read=_read_entry)
+register(Entry | RejectedEntry, read=lambda it: RejectedEntry(**it) if "reason" in it else _read_entry(it))
 
 
 def row_from_json(data: dict[str, Any]) -> Row:
     # Not kept: whether it lacks a probe, and which lines of the statement cannot be used or are left out.
-    status, service, side = data["status"], data["service"], data.get("statement")
-    settled = settled_from(side) if side and side["is_settled"] else None
-    kept = ("reason", "error", "carried_from", "reused_from", "is_repeat", "is_material", "is_changed_during_run")
-    return Row(
-        entry=_entry(data["line"], data["ledger"], status["ledger"]),
-        bucket=Bucket(data["bucket"]),
-        findings=tuple(map(_finding_from, data["findings"])),
-        transaction=None if service is None else from_json(service, Transaction),
-        observed_at=read_time(data["observed_at"]),
-        confirmed_at=read_time(data["confirmed_at"]),
-        ledger_status=status["ledger_meaning"] and Status(status["ledger_meaning"]),
-        service_status=status["service_meaning"] and Status(status["service_meaning"]),
-        parts=tuple(_usable(part["line"], part) for part in data.get("parts", ())),
-        other_side=side and StatementSide(settled=settled, is_in_ledger=side["is_in_ledger"]),
-        was_paid="was_paid" in data,
-        **{name: data[name] for name in kept},
-    )
-
-
-def _entry(line: int, ledger: dict[str, Any], word: str | None) -> Entry | RejectedEntry:
-    if "reason" in ledger:
-        return RejectedEntry(line=line, status=ABSENT if word is None else word, **ledger)
-    return _usable(line, ledger)
-
-
-def _usable(line: int, ledger: dict[str, Any]) -> Entry:
-    given: dict[str, Any] = {name: ledger[name] for name in _WRITTEN if name in ledger}
-    given |= {name: read_time(given[name]) for name in _LOCAL if name in given}
-    return Entry(line=line, **given)
+    status, side, entry = data["status"], data.get("statement"), {"line": data["line"], **data["ledger"]}
+    remade = {
+        "entry": entry if status["ledger"] is None else {**entry, "status": status["ledger"]},
+        # Rows of earlier reports have only the words.
+        "findings": [{"is_accepted": each["waived"].startswith("accepted by "), **each} for each in data["findings"]],
+        "transaction": data["service"],
+        "ledger_status": status["ledger_meaning"],
+        "service_status": status["service_meaning"],
+        "other_side": side and {**side, "settled": _settled_data(side) if side["is_settled"] else None},
+        "was_paid": "was_paid" in data,
+    }
+    return from_json({**data, **remade}, Row)
 
 
 def settled_from(side: dict[str, Any]) -> Settled:
+    return from_json(_settled_data(side), Settled)
+
+
+def _settled_data(side: dict[str, Any]) -> dict[str, Any]:
     amount, received = side["amount"], side["amount_received"]
     stated = received if amount is None else amount
     charged = side.get("charged", stated if stated and stated > 0 else None)  # reports of older versions lack it
-    return from_json({**side, "charged": charged, "money": (amount or 0) if received is None else received}, Settled)
+    return {**side, "charged": charged, "money": (amount or 0) if received is None else received}
 
 
 def read_time(text: str | None) -> datetime | None:
