@@ -63,7 +63,8 @@ class Refused:
     until: float = -math.inf  # the pause that the service asked for, then
 
 
-_UNLIKELY = 0.005  # a row of refusals less likely than this is not chance
+_WEIGHT = 0.03  # of an attempt in the share that is refused
+_UNLIKELY = 0.0005  # a row of refusals less likely than this is not chance
 _MAX_REFUSED, _MAX_AGE = 1000, 600.0  # references, and seconds
 NOT_REFUSED = Refused()
 FOUND = Result("", End.ACCEPTED, Signal.ACCEPTED)
@@ -78,6 +79,8 @@ class Admission:
     _lookups: Collection[Lookup]  # unfinished ones
     outage: Outage = field(init=False, default=Factory(lambda self: Outage(self.limiter, self._lookups), True))
     refused: dict[str, Refused] = field(init=False, factory=dict)
+    _share: float = field(default=0.5, init=False)  # of the recent attempts that were refused. At first a guess
+    _accepted_from: float = field(default=-math.inf, init=False)  # start of the last accepted attempt
     _told_until: float = field(default=-math.inf, init=False)  # the end of the last reported pause
 
     async def admit(self, lookup: Lookup) -> Ticket:
@@ -100,8 +103,11 @@ class Admission:
         signal, pause = Signal.OVERLOADED if result.end is End.LIMITED else result.signal, result.pause
         if result.signal is Signal.THROTTLED and self._is_alone(reference, pause, now):
             signal, pause = Signal.SILENT, 0.0
-        elif self.refused and signal is Signal.ACCEPTED:
-            self.refused.pop(reference, None)
+        elif signal is Signal.ACCEPTED:
+            self._share -= _WEIGHT * self._share
+            self._accepted_from = ticket.started_at
+            if self.refused:
+                self.refused.pop(reference, None)
         try:
             if not (is_late and result.end is End.FAILED):  # it was left before, and counted then
                 self.outage.ended(ticket, reference, now, result.end, result.failure, result.status)
@@ -116,7 +122,8 @@ class Admission:
         """Note a refusal of *reference*, and return whether it is about that, and not about the load."""
         before = self.refused.pop(reference, NOT_REFUSED)
         times = before.times + 1 if now < before.at + _MAX_AGE else 1
-        is_alone = times > 1 and self.limiter.capacity.refused_share(before.at) ** times < _UNLIKELY
+        is_alone = times > 1 and before.at < self._accepted_from and self._share**times < _UNLIKELY
+        self._share += _WEIGHT * (1 - self._share)
         self.refused[reference] = Refused(now, times, is_alone, now + pause if is_alone else -math.inf)
         if len(self.refused) > _MAX_REFUSED:
             del self.refused[next(iter(self.refused))]

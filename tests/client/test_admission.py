@@ -122,7 +122,8 @@ async def test_late():
 
 REFUSED = errors.RateLimitedError("slow down", status_code=429, asked_pause=5.0)
 ALONE = {
-    # After fifty answers, what is asked for in turn (a capital is refused); whether the last refusal is about that
+    # After 200 answers, what is asked for in turn; whether the last refusal is about that. A capital is refused once,
+    # others are answered twenty times.
     "a first refusal": ("R", False),
     "another reference that is refused": ("R a b c S", False),
     "a second one, after an answer to another": ("R a R", True),
@@ -138,10 +139,10 @@ async def test_refused_alone(name):
     """A reference that is refused again, while others are answered, pauses neither the client nor its learning."""
     asked, is_alone = ALONE[name]
     desk = Desk()
-    await desk.play("first", *[None] * 50)
+    await desk.play("first", *[None] * 200)
     for each in asked.split():
         await asyncio.sleep(desk.admission.limiter.paused_seconds())
-        await desk.play(each.lower(), REFUSED if each.isupper() else None)
+        await desk.play(each.lower(), *([REFUSED] if each.isupper() else [None] * 20))
     assert desk.admission.refused[asked[-1].lower()].is_alone is is_alone
     assert (desk.admission.limiter.paused_seconds() == 0) is is_alone
 
@@ -150,7 +151,7 @@ async def test_refused_long_ago():
     """A refusal of ten minutes ago says nothing."""
     desk = Desk()
     for _ in range(2):
-        await desk.play("first", *[None] * 50)
+        await desk.play("first", *[None] * 300)
         await desk.play("r", REFUSED)
         await asyncio.sleep(600.0)
     assert desk.admission.refused["r"].times == 1

@@ -244,11 +244,6 @@ class Capacity:
         self._bound, self._bound_at = max(1.0, ticket.load - 1.0), now
         return True
 
-    def refused_share(self, since: float) -> float:
-        """Return the refused share of the recent attempts. 1.0 if none that started after *since* was accepted."""
-        started = [ticket.started_at for ticket, is_accepted in self._recent if is_accepted]
-        return 1 - len(started) / (len(self._recent) + 1) if max(started, default=since) > since else 1.0
-
     def _is_late(self, ticket: Ticket, now: float) -> bool:
         """Return whether attempts that started before *ticket* would have been answered by now."""
         return ticket.load == 1 or now >= ticket.started_at + self.round_trip / 2
