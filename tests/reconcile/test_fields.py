@@ -12,6 +12,7 @@ from payclient.reconcile._journal.tables import entry_cells, entry_from
 from payclient.reconcile._judgement.judge import payment_of
 from payclient.reconcile.ledger import ABSENT, Entry, open_ledger
 from payclient.reconcile.report.rows import CSV, PARQUET
+from payclient.testing._service import Fields
 from support.reconciling import NOON
 
 FIELDS = {each.name: each for each in COMPARED_FIELDS}
@@ -35,6 +36,7 @@ def test_read_and_written(name, tmp_path):
         (entry,) = ledger
     assert getattr(entry, name) == value_of(name, OURS, "our")
     assert entry_from(entry_cells(entry)) == entry
+    assert name in Fields.__annotations__  # of a service in a test
     for columns in (CSV, PARQUET):
         assert {f"ledger_{name}", f"service_{name}"} <= {column.name for column in columns}
 

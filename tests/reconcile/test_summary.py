@@ -353,12 +353,15 @@ def compared_with(**more):
 
 
 LEFT = (UnusedColumn("Type", {"charge": 38, "chargeback": 2}),)
+CARRIED = attrs.evolve(UNRESOLVED, carried_from="night-1")
 NO_AMOUNTS = {"fields": dict.fromkeys(FIELDS, 0), "assumed_paid": 1}
 CONDITIONS = (
     ("nothing_read", (), {}, ["read_ledger"], 0),
     ("nothing_found", (BREAK, LACKS_PROBE), {}, ["diagnose", "explain"], 3),
     ("nothing_answered", (UNRESOLVED,), {}, ["diagnose", "resume"], 75),
+    ("nothing_answered", (UNRESOLVED, CARRIED), {}, ["diagnose", "resume"], 75),
     ("unresolved", (MATCHED, UNRESOLVED), {}, ["resume"], 75),
+    ("unresolved", (MATCHED, CARRIED), {}, ["resume"], 75),
     ("unresolved", (REJECTED, UNRESOLVED), {}, ["resume", "read_ledger"], 1),
     ("breaks", (BREAK, REJECTED), {"unused": LEFT}, ["explain"], 1),
     ("rejected", (MATCHED, REJECTED), {"unused": LEFT}, ["read_ledger"], 1),

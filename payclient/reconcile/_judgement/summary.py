@@ -260,10 +260,11 @@ class Summary:
     def conditions(self) -> tuple[Condition, ...]:
         """All conditions that are true, in their order. There is at least one."""
         compared, unresolved = self.compared, self.buckets[Bucket.UNRESOLVED].rows
+        rows = sum(total.rows for total in self.buckets.values())
         holds: Mapping[Condition, object] = {
-            Condition.NOTHING_READ: not any(total.rows for total in self.buckets.values()),
+            Condition.NOTHING_READ: not rows,
             Condition.NOTHING_FOUND: self.lacking_probe,
-            Condition.NOTHING_ANSWERED: 0 < self.rows == unresolved and not self.lacking_probe,
+            Condition.NOTHING_ANSWERED: 0 < rows == unresolved and not self.lacking_probe,
             Condition.UNRESOLVED: unresolved > self.lacking_probe,
             Condition.BREAKS: self.buckets[Bucket.BREAK].rows,
             Condition.REJECTED: self.buckets[Bucket.REJECTED].rows,
