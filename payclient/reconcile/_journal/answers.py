@@ -55,7 +55,7 @@ _FORGET_ONE_REUSED = """
     DELETE FROM answers WHERE id = (SELECT min(id) FROM answers WHERE reused_from IS NOT NULL)
     AND EXISTS (SELECT 1 FROM answers WHERE answer IN ('not found', 'unusable'))
 """
-# In two parts, because the sum of 64-bit numbers does not fit into one.
+# The sum of 64-bit numbers does not fit into one, so it is taken in two parts.
 _COUNT_DIFFERENCES = f"""
     SELECT count(*), coalesce(sum(amount / {_SPLIT}), 0), coalesce(sum(amount % {_SPLIT}), 0) FROM (
         SELECT CASE typeof(entries.amount) WHEN 'integer' THEN entries.amount ELSE 0 END AS amount
@@ -112,7 +112,7 @@ class Answers:
         entries = [tables.entry_from(cells)]
         if first is not None:
             entries = list(map(tables.entry_from, self._database.fetch(tables.ENTRIES_OF, (entries[0].reference,))))
-        return tuple(entry for entry in entries if isinstance(entry, Entry))  # in the order of the queries
+        return tuple(entry for entry in entries if isinstance(entry, Entry))  # ordered as the queries are
 
     def pending(self, reference: str) -> PendingLookup | None:
         """Return the lookup of *reference*. None if it has an answer, or no usable row."""

@@ -382,7 +382,7 @@ class SincePrevious:
     carried: Mapping[Bucket, int]  # rows dropped from the ledger since, by current bucket
     changed_rules: tuple[str, ...] = ()
     rule_changes: tuple[RuleChange, ...] = ()
-    changed_by: str = ""  # in the form of the rules
+    changed_by: str = ""  # as the rules name it
     reused: int = 0
     oldest_reused_at: datetime | None = None
     newest_reused_at: datetime | None = None

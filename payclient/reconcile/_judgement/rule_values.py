@@ -50,7 +50,7 @@ def problem(wanted: str, got: object, *key: str) -> RulesError:
 
 def must_be(wanted: str, is_valid: Callable[[Any], object]) -> Validator:
     def check(_: object, attribute: Attribute[Any], value: object) -> None:
-        # None is fit where it is the default.
+        # Where None is the default, it is fit.
         if (value is not None or attribute.default is not None) and not is_valid(value):
             raise problem(wanted, value, attribute.name)
 
