@@ -182,11 +182,8 @@ def carry_log(sources: Sequence[Path], out: Path) -> None:
     """
     if (out / DECISIONS).exists():
         return
-    log, *others = map(read_log, sources)
+    log, *others = map(read_log, [*sources, *chain.from_iterable(map(_folders_before, sources))])
     late = dict.fromkeys(each for other in others for each in other.decisions)
-    for folder in chain.from_iterable(map(_folders_before, sources)):
-        with suppress(DecisionError):  # without them a difference stays a break, so no night ends for it
-            late |= dict.fromkeys(read_log(folder).decisions)
     known, latest = {*log.decisions}, log.latest
     newer = [each for each in late if each not in known and (each.key not in latest or latest[each.key].at < each.at)]
     if not (log.decisions or newer):
@@ -200,14 +197,12 @@ def carry_log(sources: Sequence[Path], out: Path) -> None:
 
 
 def _folders_before(source: Path) -> list[Path]:
-    """Return the folders beside *source* with the runs that its report names as those before it, the latest first."""
+    """Return the folders beside *source* with the runs that its report names as those before it."""
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         since = json.loads(read_own(source / "summary.json"))["since"]
-        runs = [each["run"] for each in reversed(since["trend"] if since else [])]
-        folders = {
-            of_manifest(path.parent, "run"): path.parent for path in source.resolve().parent.glob(f"*/{MANIFEST}")
-        }
-        return [folders[run] for run in runs if run in folders]
+        runs = {each["run"] for each in since["trend"]} if since else set[str]()
+        beside = (path.parent for path in sorted(source.resolve().parent.glob(f"*/{MANIFEST}")))
+        return [folder for folder in beside if of_manifest(folder, "run") in runs]
     return []
 
 
