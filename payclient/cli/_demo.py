@@ -12,6 +12,7 @@ from cyclopts import Parameter, validators
 
 from payclient import AsyncClient, Environment
 from payclient._shared.escape import plural
+from payclient.cli._connection import ConnectionOptions
 from payclient.cli._process import Exit, OwnStreams
 from payclient.cli._reconcile import Reconciliation
 from payclient.cli._report import verdict_lines
@@ -154,8 +155,7 @@ async def demo(
                 ledger=ledger,
                 out=report,
                 client=client,
-                environment=Environment.SANDBOX,
-                concurrency=_CONCURRENCY,
+                connection=ConnectionOptions(environment=Environment.SANDBOX, max_concurrency=_CONCURRENCY),
                 streams=streams,
             )
             done = await job.run(judged.append)

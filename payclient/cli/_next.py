@@ -25,10 +25,7 @@ from payclient.reconcile.ledger import LedgerChangedError, LedgerError, UnusedCo
 from payclient.reconcile.report.integrity import MANIFEST
 
 _MAX_WAYS = 4
-_OF_LEDGER = {
-    *("--allow-empty", "--rules", *LEDGER_ONLY),
-    *(Way(option.name).flag for option in attrs.fields(LedgerOptions)),
-}
+_OF_LEDGER = {"--rules", *LEDGER_ONLY, *(Way(option.name).flag for option in attrs.fields(LedgerOptions))}
 _OF_JUDGING = {"--rules", "--settles-within", *(Way(option.name).flag for option in attrs.fields(JudgingOptions))}
 _OF_SERVICE = {"--base-url", "--environment", "--api-key-file", "--proxy", "--ca-file", "--client-cert", "--client-key"}
 _NEW_RULES = Path("rules.toml")
@@ -166,14 +163,13 @@ def _after_rules(error: RulesError, call: Call, bound: Mapping[str, Any]) -> lis
     return [call.having(("--rules", str(_NEW_RULES))).after(f"write the table [{table}] into {_NEW_RULES}")]
 
 
-def _read_run(folder: Path) -> tuple[tuple[str, str, str], str] | None:
+def _read_run(folder: Path) -> tuple[str, ...] | None:
     """Return the ledger, the address and the environment of a report, and when it ended. None if it is damaged."""
     with suppress(OSError, ValueError, LookupError, TypeError):
         manifest, summary = (json.loads(reconcile.read_own(folder / name)) for name in (MANIFEST, "summary.json"))
-        ledger, service = manifest["ledger"], manifest["service"]
-        of = ledger["name"] if ledger else "", service["base_url"], service["environment"]
-        ended = summary["last_observed_at"]
-        return of, f"{datetime.fromisoformat(ended):%Y-%m-%d %H:%M}" if ended else ""
+        ledger, service, ended = manifest["ledger"], manifest["service"], summary["last_observed_at"]
+        ended = f"{datetime.fromisoformat(ended):%Y-%m-%d %H:%M}" if ended else ""
+        return ledger["name"] if ledger else "", service["base_url"], service["environment"], ended
     return None
 
 
@@ -184,53 +180,47 @@ def _instead_of(error: MissingRunError, call: Call, bound: Mapping[str, Any]) ->
         return [_at(call, missing, missing.parent)]
     if call.name == "explain" and (Path(bound["reference"]) / MANIFEST).exists():
         return [attrs.evolve(call, words=call.words[::-1])]
-    paths = sorted((missing if missing.is_dir() else missing.parent).glob(f"*/{MANIFEST}"))
-    runs = [(*run, path.parent) for path in paths if (run := _read_run(path.parent)) is not None]
+    folders = [path.parent for path in sorted((missing if missing.is_dir() else missing.parent).glob(f"*/{MANIFEST}"))]
+    runs = [(folder, run) for folder in folders if (run := _read_run(folder)) is not None]
     if "ledger" in bound:
         options = dict(call.options)
         environment = resolve_environment(options.get("--environment"))
         url = endpoint(options.get("--base-url") or OPTIONS["base_url"].value(None), environment)
-        same = [folder for of, _, folder in runs if of == (Path(bound["ledger"]).name, url, environment)]
+        same = [folder for folder, run in runs if run[:3] == (Path(bound["ledger"]).name, url, environment)]
         if len(same) == 1:
             return [_at(call, missing, same[0])]
-    newest = sorted(runs, key=lambda run: run[1], reverse=True)[:_MAX_RUNS]
-    listed = ", ".join(
-        f"{shown(folder)} ({shown(of[0]) if of[0] else 'standard input'}, {ended})" for of, ended, folder in newest
-    )
-    return [Call(first=f"name the report that is meant: {listed}")] if listed else []
+    newest = sorted(runs, key=lambda run: run[1][3], reverse=True)[:_MAX_RUNS]
+    names = [f"{shown(folder)} ({shown(run[0]) if run[0] else 'standard input'}, {run[3]})" for folder, run in newest]
+    return [Call(first=f"name the report that is meant: {', '.join(names)}")] if names else []
 
 
 def _at(call: Call, missing: Path, folder: Path) -> Call:
     """Return *call* with *folder* instead of *missing*."""
-    places = () if call.name == "reconcile" else range(len(call.words))
-    if (index := next((place for place in places if Path(call.words[place]) == missing), None)) is not None:
-        return attrs.evolve(call, words=(*call.words[:index], str(folder), *call.words[index + 1 :]))
-    flags = ("--previous", "--decisions", "--folder")
-    options = tuple(
-        (flag, str(folder) if flag in flags and value is not None and Path(value) == missing else value)
-        for flag, value in call.options
+
+    def meant(text: str) -> str:
+        return str(folder) if Path(text) == missing else text
+
+    words = call.words if call.name == "reconcile" else tuple(map(meant, call.words))
+    return attrs.evolve(
+        call, words=words, options=tuple((flag, value and meant(value)) for flag, value in call.options)
     )
-    return attrs.evolve(call, options=options)
 
 
 def after_verdict(summary: Summary, references: Sequence[str], call: Call, out: Path) -> Iterator[Call]:
     """Yield what follows the run of *call* into *out*, which has breaks of these *references*."""
     of_statement = "decide about each unused column of the statement, in [statement] of the rules file"
     resumed = of_statement if summary.verdict is Verdict.PARTIAL else "wait until the service answers"
+    unused, sheets = summary.compared.unused, [("--sheet", sheet.name) for sheet in summary.compared.unread_sheets]
+    ways = [] if "status" in summary.compared.stated else status_ways(unused)
     following = {
-        FollowUp.DIAGNOSE: diagnosis(call),
-        FollowUp.RESUME: call.after(resumed),
-        FollowUp.READ_LEDGER: reading(call),
-        FollowUp.EXPLAIN: about_folder("explain" if references else "show", out, *references[:1]),
-        FollowUp.SHOW: about_folder("show", out),
-        FollowUp.ASSUME_PAID: rejudging(call, out).having(("--assume-status", "paid")).after(_ALL_PAID),
+        FollowUp.DIAGNOSE: [diagnosis(call)],
+        FollowUp.RESUME: [call.after(resumed)],
+        FollowUp.READ_LEDGER: [reading(call)],
+        FollowUp.EXPLAIN: [about_folder("explain" if references else "show", out, *references[:1])],
+        FollowUp.SHOW: [about_folder("show", out)],
+        FollowUp.ASSUME_PAID: [rejudging(call, out).having(("--assume-status", "paid")).after(_ALL_PAID)],
+        FollowUp.CHOOSE_SHEET: [reading(call.having(sheet)).after(_ONE_SHEET) for sheet in sheets],
+        FollowUp.CHOOSE_COLUMNS: [*(_saving(call.using([way])) for way in ways), *[reading(call)] * bool(unused)],
     }
     for follow_up in summary.follow_ups:
-        if follow_up is FollowUp.CHOOSE_SHEET:
-            sheets = summary.compared.unread_sheets
-            yield from (reading(call.having(("--sheet", sheet.name))).after(_ONE_SHEET) for sheet in sheets)
-        if follow_up is FollowUp.CHOOSE_COLUMNS and (unused := summary.compared.unused):
-            ways = [] if "status" in summary.compared.stated else status_ways(unused)
-            yield from (*(_saving(call.using([way])) for way in ways), reading(call))
-        if follow_up in following:
-            yield following[follow_up]
+        yield from following[follow_up]

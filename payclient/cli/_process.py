@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import timedelta
 from enum import IntEnum
 from itertools import chain, count
 from pathlib import Path
@@ -250,6 +251,10 @@ def _read_seconds(_: object, tokens: Sequence[Token]) -> float:
     return duration.total_seconds()
 
 
+def _read_age(kind: object, tokens: Sequence[Token]) -> timedelta:
+    return timedelta(seconds=_read_seconds(kind, tokens))
+
+
 def _read_deadline(kind: object, tokens: Sequence[Token]) -> float | None:
     return None if tokens[0].value == "none" else _read_seconds(kind, tokens)
 
@@ -259,7 +264,7 @@ JsonFlag: TypeAlias = Annotated[bool, Parameter(name="--json", negative="", show
 Texts: TypeAlias = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 _AS_DURATION = Parameter(metavar="DURATION", show_default=lambda value: f"{value:g}s")
 Seconds: TypeAlias = Annotated[float, Parameter(converter=_read_seconds), _AS_DURATION]
-MaxAge: TypeAlias = Annotated[float | None, Parameter(converter=_read_seconds, metavar="DURATION")]
+MaxAge: TypeAlias = Annotated[timedelta | None, Parameter(converter=_read_age, metavar="DURATION")]
 Deadline: TypeAlias = Annotated[float | None, Parameter(converter=_read_deadline), _AS_DURATION]
 OwnStreams: TypeAlias = Annotated[Streams, Parameter(parse=False)]
 """Kinds of parameters: switches, `--json`, repeated options, durations, and the streams, which are not an option."""

@@ -102,17 +102,15 @@ async def reconcile(
             job = Reconciliation(
                 ledger=entries,
                 statement=statement,
-                payout=other.payout,
                 out=out,
                 client=client,
-                environment=str(resolve_environment(connection.environment)),
-                concurrency=connection.max_concurrency,
-                confirm_after=earlier.confirm_after,
                 rules=rules,
                 canary=canary,
                 previous=previous,
-                max_age=None if earlier.reuse is None else timedelta(seconds=earlier.reuse),
+                earlier=earlier,
+                other=other,
                 output=output,
+                connection=connection,
                 streams=streams,
             )
             judging.tell_assumed(entries.columns.used, streams)
@@ -184,17 +182,15 @@ OnRow: TypeAlias = Callable[[library.Row], object]
 class Reconciliation:
     ledger: Ledger
     statement: Ledger | None = None
-    payout: int | None = None
     out: Path
     client: AsyncClient
-    environment: str = ""
-    concurrency: int
-    confirm_after: float = 0.0
     rules: Rules = library.STRICT
     canary: str | None = None
     previous: folders.PastRun | None = None
-    max_age: timedelta | None = None
+    earlier: EarlierRunOptions = field(factory=EarlierRunOptions)
+    other: StatementOptions = field(factory=StatementOptions)
     output: OutputOptions = field(factory=OutputOptions)
+    connection: ConnectionOptions = field(factory=ConnectionOptions)
     streams: Streams
     clock: Callable[[], datetime] = library.utc_now
 
@@ -223,7 +219,7 @@ class Reconciliation:
                 return folders.finish(files, journal, about, self.ledger)
 
     def _identity(self) -> dict[str, str]:
-        past, age, declared = self.previous, self.max_age, library.dialect_as_json(self.rules.ledger)
+        past, age, declared = self.previous, self.earlier.reuse, library.dialect_as_json(self.rules.ledger)
         identity = {
             "service": self.client.url,
             "rules": self.rules.judging,
@@ -242,7 +238,7 @@ class Reconciliation:
         return report.About(
             rules=self.rules,
             base_url=self.client.url,
-            environment=self.environment,
+            environment=resolve_environment(self.connection.environment),
             key_fingerprint=first,
             other_keys=tuple(filter(None, others)),
             canary=self.canary,
@@ -266,8 +262,8 @@ class Reconciliation:
 
     async def _ask(self, journal: library.Journal, files: report.ReportFiles, on_row: Iterable[OnRow]) -> None:
         past, reuse = self.previous, None
-        if past is not None and self.max_age is not None:
-            reuse = library.Reuse(max_age=self.max_age, answers=past.answers)
+        if past is not None and self.earlier.reuse is not None:
+            reuse = library.Reuse(max_age=self.earlier.reuse, answers=past.answers)
         with stop_in_order(self.streams) as stop:
             line = nullcontext() if self.output.quiet else shown(self.streams, lambda: self.client.stats)
             async with line as on_progress:
@@ -277,8 +273,8 @@ class Reconciliation:
                     self._entries(journal, files),
                     lookup,
                     confirm=partial(lookup, fresh=True),
-                    concurrency=self.concurrency,
-                    confirm_after=self.confirm_after,
+                    concurrency=self.connection.max_concurrency,
+                    confirm_after=self.earlier.confirm_after,
                     journal=journal,
                     canary=self.canary,
                     rules=self.rules,
@@ -330,7 +326,7 @@ class Reconciliation:
             rules = Way("rules", dict(self.streams.call.options).get("--rules") or "rules.toml")
             first = f"write the meaning of each status under [statuses] into {rules.value}"
             refuse(f"the statement: {unusable}: no status is known", rules, first=first)
-        folders.note_statement(journal, StatementAbout(file=folders.ledger_about(statement), payout=self.payout))
+        folders.note_statement(journal, StatementAbout(file=folders.ledger_about(statement), payout=self.other.payout))
 
 
 _LIVE_EVERY, _PLAIN_EVERY = 0.2, 10.0

@@ -251,7 +251,7 @@ def test_options(reconcile, monkeypatch):
     jobs = []
 
     async def run(job):
-        jobs.append((job.confirm_after, job.concurrency, job.canary))
+        jobs.append((job.earlier.confirm_after, job.connection.max_concurrency, job.canary))
 
     monkeypatch.setattr("payclient.cli._reconcile._run", run)
     options = "--confirm-after 10m --max-concurrency 7 --canary T9"

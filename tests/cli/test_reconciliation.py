@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from payclient import AsyncClient
+from payclient.cli._connection import ConnectionOptions
 from payclient.cli._process import Streams
 from payclient.cli._reconcile import Reconciliation
 from payclient.reconcile import Verdict
@@ -27,8 +28,9 @@ def carry_out(tmp_path):
             **options,
         )
         with open_ledger(io.StringIO("reference\nT1\nT2\n")) as ledger:
+            one = ConnectionOptions(max_concurrency=1)
             job = Reconciliation(
-                ledger=ledger, out=tmp_path, client=client, concurrency=1, streams=streams, clock=clock
+                ledger=ledger, out=tmp_path, client=client, connection=one, streams=streams, clock=clock
             )
             summary = (await job.run()).summary
         return summary.verdict, streams.stderr.getvalue()

@@ -11,7 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from payclient import AsyncClient, RetryPolicy
-from payclient.cli._options import OutputOptions
+from payclient.cli._connection import ConnectionOptions
+from payclient.cli._options import EarlierRunOptions, OutputOptions, StatementOptions
 from payclient.cli._process import Streams
 from payclient.cli._reconcile import Reconciliation
 from payclient.reconcile.folders import open_past_run
@@ -87,12 +88,12 @@ async def _reconcile(path, report, url, key):
             job = Reconciliation(
                 ledger=ledger,
                 statement=statement,
-                payout=1_000_000,
+                other=StatementOptions(payout=1_000_000),
                 out=report,
                 client=client,
-                concurrency=CONCURRENCY,
+                connection=ConnectionOptions(max_concurrency=CONCURRENCY),
                 previous=before,
-                max_age=before and timedelta(days=7),
+                earlier=EarlierRunOptions(reuse=before and timedelta(days=7)),
                 output=OutputOptions(quiet=True),
                 streams=streams,
                 clock=lambda: NOON,
