@@ -63,7 +63,7 @@ class Refused:
     until: float = -math.inf  # the pause that the service asked for, then
 
 
-_WEIGHT = 0.03  # of an attempt in the share that is refused
+_WEIGHT = 0.03  # weight of an attempt in the refused share
 _UNLIKELY = 0.0005  # a row of refusals less likely than this is not chance
 _MAX_REFUSED, _MAX_AGE = 1000, 600.0  # references, and seconds
 NOT_REFUSED = Refused()
@@ -79,7 +79,7 @@ class Admission:
     _lookups: Collection[Lookup]  # unfinished ones
     outage: Outage = field(init=False, default=Factory(lambda self: Outage(self.limiter, self._lookups), True))
     refused: dict[str, Refused] = field(init=False, factory=dict)
-    _share: float = field(default=0.5, init=False)  # of the recent attempts that were refused. At first a guess
+    _share: float = field(default=0.5, init=False)  # refused share of the recent attempts. At first a guess
     _accepted_from: float = field(default=-math.inf, init=False)  # start of the last accepted attempt
     _told_until: float = field(default=-math.inf, init=False)  # the end of the last reported pause
 

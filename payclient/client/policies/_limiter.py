@@ -112,13 +112,13 @@ class Limiter:
 
     def bound(self) -> str:
         """Return in words the bound that keeps the next attempt waiting, when the service asked for no pause."""
-        if self._gap and self._in_flight < self.limit:
-            share = f", its share among {self._workers} workers" if self._workers > 1 else ""
-            return f"max_rate allows this client {1 / self._gap:.3g}/s{share}"
-        now = self._now()
-        if self.capacity.rate(now) < math.inf and self._in_flight < self.limit:
-            return f"the service takes {self.capacity.rate(now):.2g}/s of this client"
-        return f"the limit of attempts in flight is {self.limit:.2g}"
+        rate = self.capacity.rate(self._now())
+        if self._in_flight >= self.limit or (rate == math.inf and not self._gap):
+            return f"the limit of attempts in flight is {self.limit:.2g}"
+        if rate * self._gap < 1:
+            return f"the service takes {rate:.2g}/s of this client"
+        share = f", its share among {self._workers} workers" if self._workers > 1 else ""
+        return f"max_rate allows this client {1 / self._gap:.3g}/s{share}"
 
     def paused_seconds(self) -> float:
         """Return the seconds left of the pause that the service asked for. 0.0 without one."""

@@ -55,6 +55,27 @@ async def call_off(tasks):
 # Admission
 
 
+@pytest.mark.parametrize(
+    ("max_rate", "refused", "told"),
+    [
+        (None, 0, "the limit of attempts in flight is 4"),
+        (12.0, 0, "max_rate allows this client 12/s"),
+        (12.0, 8, "the service takes 0.5/s of this client"),
+        (0.1, 8, "max_rate allows this client 0.1/s"),
+        (None, 8, "the service takes 0.5/s of this client"),
+    ],
+)
+async def test_bound(max_rate, refused, told):
+    """What keeps the next attempt waiting is named: the lower of `max_rate` and the rate that was learnt."""
+    limiter = make()
+    limiter.share(max_rate, 1)
+    for _ in range(refused):
+        ticket = await limiter.acquire()
+        await asyncio.sleep(0.1)
+        limiter.release(ticket, Signal.THROTTLED)
+    assert limiter.bound() == told
+
+
 def test_outside_a_loop():
     """A limiter can be created and inspected without an event loop."""
     limiter = make()
