@@ -12,7 +12,7 @@ INCOMPLETE = 75  # the same command resumes
 MEANINGS = {
     1: "breaks, or rejected rows",
     2: "the ledger cannot be read, or an option is wrong",
-    3: "the service refuses the key or this computer, or nothing was found",
+    3: "no key or address, the service refuses this caller, or nothing was found",
     130: "stopped",
 }
 

@@ -35,7 +35,7 @@ reconcile() { # reconcile FOLDER: the ledger beside it
         0) ;; # nothing to do
         1) send "$folder" "Ledger: breaks, or not compared" finance@example.com ;;
         2) send "$folder" "Ledger: cannot be read, or a wrong option" finance@example.com ;;
-        3) send "$folder" "Ledger: the service refuses us, or nothing was found" it@example.com ;;
+        3) send "$folder" "Ledger: not set up, refused, or nothing was found" it@example.com ;;
         75) send "$folder" "Ledger: incomplete after $runs runs" it@example.com ;;
         *) send "$folder" "Ledger: failed with status $status" it@example.com ;;
     esac

@@ -56,7 +56,7 @@ def night(tmp_path):
         (0, []),
         (1, ["Ledger: breaks, or not compared: finance@example.com", "VERDICT"]),
         (2, ["Ledger: cannot be read, or a wrong option: finance@example.com", "VERDICT"]),
-        (3, ["Ledger: the service refuses us, or nothing was found: it@example.com", "VERDICT"]),
+        (3, ["Ledger: not set up, refused, or nothing was found: it@example.com", "VERDICT"]),
         (70, ["Ledger: failed with status 70: it@example.com", "VERDICT"]),
         (130, ["Ledger: failed with status 130: it@example.com", "VERDICT"]),
     ],
@@ -142,7 +142,7 @@ def test_interrupted_nights(night, tmp_path):
     (tmp_path / "ledger.csv").touch()
     status, asked, _, mails = night(1, 3, 0)
     told = ["Ledger: breaks, or not compared: finance@example.com", "VERDICT"]
-    told += ["Ledger: the service refuses us, or nothing was found: it@example.com", "VERDICT"]
+    told += ["Ledger: not set up, refused, or nothing was found: it@example.com", "VERDICT"]
     assert (status, asked, mails) == (0, 3, told)
     folders = [line.split(" --out ")[1].split()[0] for line in (tmp_path / "asked.txt").read_text().splitlines()]
     assert folders == [f"reports/{day}" for day in ("2020-01-01", "2020-01-03", "2026-11-21")]
