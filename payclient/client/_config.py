@@ -7,7 +7,6 @@ from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, cast
-from urllib.parse import SplitResult
 
 from attrs import field, frozen, validators
 
@@ -127,37 +126,27 @@ def resolve_application(given: object) -> str | None:
 
 
 def _url_problem(url: object) -> str | None:
+    """Return the problem with a base URL: behind the host it may have a path, but not the operation's own."""
     if not isinstance(url, str):
         return f"must be a string, got {type(url).__name__}"
-    if not url:
-        return "is not set: pass base_url=… or set PAYCLIENT_BASE_URL"
-    if url[0] == url[-1] and url[0] in "\"'":
-        return "is in quotes: pass it without them"
     parts, problem = checks.read_url(url)
-    return problem or _address_problem(parts) or _path_problem(url)
-
-
-def _address_problem(parts: SplitResult) -> str | None:
-    host = parts.hostname or ""
+    host, operation = parts.hostname or "", _OPERATION.search(url.rstrip("/"))
+    added, is_sandbox = (operation[0], operation[1]) if operation else ("", "")
+    without = url.rstrip("/").removesuffix(added) + " and environment='sandbox'" * bool(is_sandbox)
     is_exposed = parts.scheme == "http" and not checks.is_loopback(host)
     problems = (
+        (not url, "is not set: pass base_url=… or set PAYCLIENT_BASE_URL"),
+        (url[:1] == url[-1:] and url[:1] in ("'", '"'), "is in quotes: pass it without them"),
+        (problem, problem),
         (parts.scheme not in ("https", "http"), "must begin with https://, as in https://pay.example"),
         (not host, "names no host"),
         ("@" in parts.netloc, "must not contain a user name or password"),
         (not _is_host(host), "names a host that cannot be one"),
         (is_exposed, "must begin with https://: only a loopback address may have http"),
+        ("?" in url or "#" in url, "must not contain a query or fragment"),
+        (added, f"must end before {added}, which payclient adds: write {without}"),
     )
     return next((problem for holds, problem in problems if holds), None)
-
-
-def _path_problem(url: str) -> str | None:
-    """Return the problem behind the host, if any: more than a path, or the beginning of the operation's path."""
-    if "?" in url or "#" in url:
-        return "must not contain a query or fragment"
-    if (added := _OPERATION.search(url.rstrip("/"))) is None:
-        return None
-    option = " and environment='sandbox'" if added[1] else ""
-    return f"must end before {added[0]}, which payclient adds: write {url[: added.start()]}{option}"
 
 
 def _is_host(host: str) -> bool:
