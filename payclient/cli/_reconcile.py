@@ -141,7 +141,7 @@ async def _run(job: Reconciliation) -> int:
         if not job.output.quiet:
             streams.tell(f"columns{' of the statement' * bool(of_which)}: {_columns(ledger)}")
     if job.previous is not None:
-        job.previous.check_same_service(job.about().service, job.canary, "this run")
+        job.previous.check_same_service(job.about(), "this run")
     try:
         done = await job.run()
     except (asyncio.CancelledError, library.StoppedError):
@@ -248,8 +248,8 @@ class Reconciliation:
         """Refuse a key of another merchant than the answers of an interrupted run."""
         if (good := journal.answers.known_good()) is not None:
             noted, problem = folders.about_of(journal), f"{self.out / folders.JOURNAL} cannot be resumed"
-            names, ours = [*filter(None, [noted.canary]), good], self.about().service
-            folders.check_same_merchant(problem, noted.key_fingerprint, lambda: names, ours, self.canary, "this run")
+            names = [*filter(None, [noted.canary]), good]
+            folders.check_same_merchant(problem, noted.key_fingerprint, lambda: names, self.about(), "this run")
 
     def _tell_resumed(self, journal: library.Journal) -> None:
         if self.output.quiet or not journal.is_ledger_complete:

@@ -34,22 +34,19 @@ def check_reference(reference: object) -> str:
     # The specification gives no format, so only what no format would allow is refused. The response must have exactly
     # the same reference, so it is not stripped.
     if not isinstance(reference, str):
-        problem = f"must be a string, got {type(reference).__name__}"
-    elif (
-        reference.isprintable() and 0 < len(reference) <= MAX_REFERENCE_LENGTH and reference[0] != " " != reference[-1]
-    ):
+        raise errors.InvalidReferenceError(f"reference must be a string, got {type(reference).__name__}")
+    length, is_printable = len(reference), reference.isprintable()
+    if is_printable and 0 < length <= MAX_REFERENCE_LENGTH and reference[0] != " " != reference[-1]:
         return reference
-    elif not reference.strip():
-        problem = "is empty"
-    elif len(reference) > MAX_REFERENCE_LENGTH:
-        problem = f"must have at most {MAX_REFERENCE_LENGTH} characters, got {len(reference)}"
-    elif not reference.isprintable():
-        place = next(i for i, character in enumerate(reference) if not character.isprintable())
-        problem = f"has a character at position {place} that does not print ({reference[place]!a})"
-    else:  # the only blank that prints
-        place = 0 if reference[0] == " " else len(reference) - 1
-        problem = f"has a blank at position {place}: strip it, because a reference is sent exactly as given"
-    raise errors.InvalidReferenceError(f"reference {problem}")
+    wrong = (place for place, character in enumerate(reference) if not character.isprintable())
+    place = next(wrong, 0 if reference.startswith(" ") else length - 1)  # the only blank that prints
+    problems = (
+        (not reference.strip(), "is empty"),
+        (length > MAX_REFERENCE_LENGTH, f"must have at most {MAX_REFERENCE_LENGTH} characters, got {length}"),
+        (not is_printable, f"has a character at position {place} that does not print ({reference[place:][:1]!a})"),
+        (True, f"has a blank at position {place}: strip it, because a reference is sent exactly as given"),
+    )
+    raise errors.InvalidReferenceError(f"reference {next(problem for holds, problem in problems if holds)}")
 
 
 def check_references(references: object) -> None:

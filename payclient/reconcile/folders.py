@@ -153,28 +153,23 @@ class PastRun:
         yield from filter(None, [self.canary])
         yield from (row["reference"] for row, _ in self.lines() if row["service"] is not None)
 
-    def check_same_service(self, service: Mapping[str, Any], canary: str | None, whose: str) -> None:
+    def check_same_service(self, other: About | Self, whose: str) -> None:
         for name, label in _WHERE.items():
-            ours, theirs = (each[name] or "not recorded" for each in (self.service, service))
+            ours, theirs = (each[name] or "not recorded" for each in (self.service, other.service))
             if ours != theirs:
                 message = f"its {label} is {ours!r}, but {whose} has {theirs!r}"
                 raise PastRunError(f"{self.folder} cannot be compared: {message}")
         key = self.service["key_fingerprint"]
-        check_same_merchant(f"{self.folder} cannot be compared", key, self.found, service, canary, whose)
+        check_same_merchant(f"{self.folder} cannot be compared", key, self.found, other, whose)
 
 
 def check_same_merchant(
-    problem: str,
-    key: str,
-    found: Callable[[], Iterable[str]],
-    service: Mapping[str, Any],
-    canary: str | None,
-    whose: str,
+    problem: str, key: str, found: Callable[[], Iterable[str]], other: About | PastRun, whose: str
 ) -> None:
-    """Refuse the key of *service*, unless it is *key*, or its *canary* is one of the references *found* with that."""
-    if key == (other := service["key_fingerprint"]) or (canary is not None and canary in found()):
+    """Refuse the *other* run, unless its key is *key*, or its canary is one of the references *found* with that."""
+    if key == (theirs := other.service["key_fingerprint"]) or (other.canary is not None and other.canary in found()):
         return
-    keys = f"its key fingerprint is {key or 'not recorded'!r}, but {whose} has {other or 'not recorded'!r}"
+    keys = f"its key fingerprint is {key or 'not recorded'!r}, but {whose} has {theirs or 'not recorded'!r}"
     error = PastRunError(f"{problem}: {keys}; only a canary that both find shows that the keys are of one merchant")
     error.canary = next(iter(found()), "")
     raise error
@@ -395,7 +390,7 @@ class RunDiff:
     """The state of each break between two runs. A context manager that only reads both reports."""
 
     def __init__(self, earlier: PastRun, later: PastRun) -> None:
-        earlier.check_same_service(later.service, later.canary, str(later.folder))
+        earlier.check_same_service(later, str(later.folder))
         self.earlier: PastRun = earlier
         self.later: PastRun = later
         with ExitStack() as stack:

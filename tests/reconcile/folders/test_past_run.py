@@ -105,7 +105,7 @@ def test_another_service(report, tmp_path, about, message):
     """A run of another service, environment or key is refused, with both values."""
     other = open_past_run(write(tmp_path / "other", **about))
     with pytest.raises(PastRunError, match=message):
-        other.check_same_service(open_past_run(report).service, None, "tonight")
+        other.check_same_service(open_past_run(report), "tonight")
 
 
 def test_run_and_rules(tmp_path):
