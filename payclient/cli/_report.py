@@ -263,16 +263,17 @@ def sign(
         return Exit.DIFFERENT
     ((role, by),) = names.items()
     streams.show([str(integrity.sign(folder, role, by, reconcile.utc_now()))])
-    if is_edited:
-        _show_not_signed(folder, by, streams)
+    _show_other_decisions(folder, by, is_edited, streams)
     return Exit.DONE
 
 
-def _show_not_signed(folder: Path, by: str, streams: Streams) -> None:
-    """Show what stands in an edited work list, and was not imported."""
+def _show_other_decisions(folder: Path, by: str, is_edited: bool, streams: Streams) -> None:
+    """Show the decisions that a signed report does not have, and those that the signature does not cover."""
+    log, written = integrity.read_log(folder), integrity.of_manifest(folder, "decisions") or {"lines": 0}
+    if later := len(log.decisions) - written["lines"]:
+        streams.show([f"not in the report: {plural(later, 'decision')} imported since it was written"])
     try:
-        filled_in = _decided(folder / integrity.WORK_LIST, folder, by)
-        new = integrity.new_decisions(integrity.read_log(folder), filled_in)
+        new = integrity.new_decisions(log, _decided(folder / integrity.WORK_LIST, folder, by)) if is_edited else ()
     except reconcile.DecisionError as error:
         streams.show([f"not signed: {integrity.WORK_LIST}: {error}"])
         return

@@ -106,7 +106,7 @@ def test_two_at_once(report, command):
 
 
 def test_not_imported(report, command, night, tmp_path):
-    """What stands in the work list and was not imported is named: it is not signed. So is the list of another run."""
+    """What a work list has, and the report or the signature has not, is named; so is the list of another run."""
     night("other", lines=["T1,1,Paid", "T3,5,Paid"])
     filled = openpyxl.load_workbook(tmp_path / "other" / "report.xlsx")
     for row in (2, 3):
@@ -115,7 +115,8 @@ def test_not_imported(report, command, night, tmp_path):
     said, step = command("sign", "other", "--prepared", "Ana").out.splitlines()[1:]
     assert said == "not signed: 2 decisions in report.xlsx, which must be imported first"
     assert command(*shlex.split(step)[2:]).status == 0
-    assert "not signed" not in command("sign", "other", "--prepared", "Ana").out
+    (said,) = command("sign", "other", "--prepared", "Ana").out.splitlines()[1:]
+    assert said == "not in the report: 2 decisions imported since it was written"
     shutil.copy(tmp_path / "other" / "report.xlsx", report)
     assert "not signed: report.xlsx: the work list is of" in command("sign", "report", "--prepared", "Ana").out
 

@@ -189,11 +189,14 @@ def carry_log(sources: Sequence[Path], out: Path) -> None:
     if not (log.decisions or newer):
         return
     with AtomicFiles(out, [DECISIONS]) as new:
-        file, previous = new.binary(DECISIONS), FIRST
-        for each in (*log.decisions, *sorted(newer, key=attrgetter("at"))):
-            line, previous = decision_line(each, previous)
-            file.write(f"{line}\n".encode())
+        _write(new.binary(DECISIONS), (*log.decisions, *sorted(newer, key=attrgetter("at"))), FIRST)
         new.commit()
+
+
+def _write(file: IO[bytes], decisions: Iterable[Decision], previous: str) -> None:
+    for decision in decisions:
+        line, previous = decision_line(decision, previous)
+        file.write(f"{line}\n".encode())
 
 
 def _folders_before(source: Path) -> list[Path]:
@@ -232,10 +235,8 @@ def add_decisions(folder: Path, decisions: Iterable[Decision]) -> tuple[Decision
     """Add the *decisions* that are not known yet, and return them."""
     with _appended(folder / DECISIONS) as file:
         log = read_log(folder)
-        added, previous = new_decisions(log, decisions), log.checksums[-1] if log.checksums else FIRST
-        for each in added:
-            line, previous = decision_line(each, previous)
-            file.write(f"{line}\n".encode())
+        added = new_decisions(log, decisions)
+        _write(file, added, log.checksums[-1] if log.checksums else FIRST)
     return added
 
 
