@@ -307,7 +307,8 @@ CONTROLS = (
             "with suppress(RuntimeError):", "if True:", works=("threads",)),
     # The journal
     Control("an answer of the night before stands", "reconcile._journal.journal:_take",
-            "journal.answers.add(pending.position, answer, paid_reff=judgement.paid_reff_of(answer, rules=rules))", "pass",
+            "journal.answers.add(pending.position, answer, paid_reff=judgement.paid_reff_of(answer, rules=rules))",
+            "pass",
             works=("reconcile",), oracle="reuse"),
     Control("an answer is committed before the next lookup", "reconcile._journal.answers:Answers.committed",
             "if self._database.path is None:", "if True:", works=("reconcile",)),

@@ -302,7 +302,7 @@ def state_of(folder: Path) -> str:
 
 
 def _lines(path: Path) -> bytes:
-    """Return the lines of a file, without one that a killed process did not write to its end."""
+    """Return the lines of a file, without a last one cut by a killed process."""
     content = read_own(path) if path.exists() else b""
     return content[: content.rfind(b"\n") + 1]
 
