@@ -122,8 +122,9 @@ class Scope:
         self._wanted = dialect.only_currency.casefold()
         self._currency = "", 0
         self._outside: dict[str, _Outside] = {}
-        self._sums = [[0, 0], [0, 0]]
-        """Rows and their sum: of the whole ledger, and since the last totals row."""
+        self._rows, self._total = 0, 0
+        self._before: tuple[int, int] = 0, 0
+        """The rows and their sum at the last totals row."""
         self._are_numbered = True
         """Whether each reference has a digit, so that a word in its place is something else."""
         self._groups: dict[int, list[tuple[str, int]]] = {}
@@ -140,20 +141,18 @@ class Scope:
         is_named = is_numbered or (reference is not None and any(map(str.isalnum, reference)))
         texts = [reference] if reference is not None and is_named else [cell for cell in cells if isinstance(cell, str)]
         label = None if is_numbered and "(" not in texts[0] else next(filter(is_totals_text, texts), None)
-        (rows, total), (rows_since, total_since) = self._sums
-        is_sum = (rows >= _MIN_ROWS and amount == total) or (rows_since >= _MIN_ROWS and amount == total_since)
-        is_sum = bool(amount) and is_sum and (not is_named or (self._are_numbered and not is_numbered))
+        rows, total, total_since = self._rows, self._total, self._total - self._before[1]
+        sums = {total} if rows >= _MIN_ROWS else set[int]()
+        sums |= {total_since} if rows - self._before[0] >= _MIN_ROWS else set()
+        is_sum = amount in sums - {0} and (not is_named or (self._are_numbered and not is_numbered))
         group = _GROUP(texts[0]) if label is None and is_named and texts[0][-1] == ")" else None
         if label is None and not is_sum and group is None:
             self._are_numbered = self._are_numbered and (is_numbered or not is_named)
             self.is_whole = self.is_whole and amount is not None
-            for part in self._sums:
-                part[0] += 1
-                part[1] += amount or 0
-            if self._groups:
-                self._end_groups(*self._sums[0])
+            self._rows, self._total = rows + 1, total + (amount or 0)
+            self._end_groups()
             return None
-        self._sums[1] = [0, 0]
+        self._before = rows, total
         if group is not None:
             why = f"{quote(group[0])} is the heading of {plural(int(group[1]), 'row')}"
             if amount is not None and self.dialect.skip_totals:
@@ -166,10 +165,10 @@ class Scope:
         out = Remedy((Way("skip_totals"),), "leaves it out")
         return CellProblem("is a totals row: {}, and its amount is not added to the total", why, remedies=[out])
 
-    def _end_groups(self, rows: int, total: int) -> None:
-        for name, wanted in self._groups.pop(rows, ()):
-            if self.is_whole and total != wanted:
-                message = f"the rows below {quote(name)} do not add up to its amount, by {wanted - total:,}"
+    def _end_groups(self) -> None:
+        for name, wanted in self._groups.pop(self._rows, ()):
+            if self.is_whole and self._total != wanted:
+                message = f"the rows below {quote(name)} do not add up to its amount, by {wanted - self._total:,}"
                 raise LedgerError(f"{message}: rows may be missing")
 
     def leaves_out_totals(self, line: int, amount: object) -> bool:
@@ -187,25 +186,19 @@ class Scope:
 
     def leaves_out(self, line: int, values: Mapping[str, Any], problems: list[tuple[str, CellProblem]]) -> bool:
         """Return whether the row on *line* is outside, which is then counted. A missing currency is a problem."""
-        return self._leave_out(self._other_currency(line, values, problems), line, values.get("amount"))
-
-    def _other_currency(self, line: int, values: Mapping[str, Any], problems: list[tuple[str, CellProblem]]) -> str:
-        if (currency := values.get("currency")) is None:
-            if self._wanted:
-                message = "the cell is empty, and only the rows of one currency are read"
-                problems.append(("currency", CellProblem(message)))
-            return ""
-        if self._wanted:
-            return "" if currency.casefold() == self._wanted else f"in {currency.upper()}"
-        first, first_line = self._currency
-        if not first:
+        currency, (first, first_line) = values.get("currency") or "", self._currency
+        if not currency and self._wanted:
+            problems.append(("currency", CellProblem("the cell is empty, and only the rows of one currency are read")))
+        elif self._wanted and currency.casefold() != self._wanted:
+            return self._leave_out(f"in {currency.upper()}", line, values.get("amount"))
+        elif not first:
             self._currency = currency.casefold(), line
-        elif first != currency.casefold():
+        elif currency and first != currency.casefold():
             both = f"{quote(first.upper())} (line {first_line}) and {quote(currency.upper())} (line {line})"
             names = dict.fromkeys((first.upper(), currency.upper()))
             ways = [Remedy((Way("only_currency", name),), "reads the rows of one") for name in names]
             raise LedgerError(f"there are amounts in {both}, which cannot be added", line=line, remedies=ways)
-        return ""
+        return False
 
     def _leave_out(self, why: str, line: int, amount: object) -> bool:
         if why:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from decimal import Decimal
 from functools import cache, lru_cache
 from itertools import product
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import attrs
 from attrs import define, field, frozen
@@ -398,6 +398,9 @@ def _suggested(what: str, seen: _Seen, readings: Readings) -> Suggestion:
     return Suggestion(what=what, rows=seen.rows, cell=cells[number], remedies=remedies, values=values)
 
 
+_MARK_OPTIONS = ("decimal", "thousands", "negative", "currency_prefix", "currency_suffix")
+
+
 def _read_all(cells: Iterable[str], dialect: Dialect) -> tuple[int | None, ...] | None:
     reader = MoneyReader(dialect)
     try:
@@ -444,13 +447,9 @@ def _around(cells: list[str], dialect: Dialect) -> Dialect | None:
 
 
 def _options(candidate: Dialect, declared: Dialect) -> tuple[Way, ...]:
-    names = [attribute.name for attribute in attrs.fields(Dialect)]
-    values = [(name, _values(getattr(declared, name)), _values(getattr(candidate, name))) for name in names]
-    return tuple(Way(name, str(value)) for name, before, now in values for value in now if value not in before)
-
-
-def _values(value: object) -> list[Any]:
-    return [*cast("Iterable[Any]", value)] if isinstance(value, tuple) else [value]
+    marks = (name for name in _MARK_OPTIONS if getattr(candidate, name) != getattr(declared, name))
+    empty = (text for text in candidate.null if text not in declared.null)
+    return (*(Way(name, getattr(candidate, name)) for name in marks), *(Way("null", text) for text in empty))
 
 
 def _time_parts(cell: str) -> tuple[str, tuple[str, ...], str] | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, TypeAlias
 
 from attrs import evolve
@@ -26,6 +26,8 @@ _Reading: TypeAlias = tuple[CellReader, str, Callable[[str], object] | None]
 
 _Problem: TypeAlias = tuple[str, CellProblem]
 """A field, or nothing, and the problem with its cell."""
+_Sign: TypeAlias = tuple[str, SignLaw, int, int]
+"""A field, the law of its column, and the signs in its cell and next to it."""
 _DIRECTED = ("amount", "amount_received")
 """Fields whose sign is the direction of the row. A fee is not one."""
 _DEBIT = "-"
@@ -53,8 +55,8 @@ class _Signs:
                 message = f"no column is called {quote(name)}, which was chosen for the debits of {of}"
                 raise LedgerError(message, line=1, refused=Way("debit_columns", name, of))
             self.debits[of] = name, names.index(name), SignLaw(f"the column {quote(name)}")
-        directed = [field for field in _DIRECTED if field in columns.places and "direction" in columns.places]
-        self._directed = {of: SignLaw(f"the column {quote(columns.used['direction'])}", [IGNORING]) for of in directed}
+        column = f"the column {quote(columns.used.get('direction', ''))}"
+        self._directed = {of: SignLaw(column, [IGNORING]) for of in _DIRECTED if "direction" in columns.places}
         self._are_signs: bool | None = None
         self._words: dict[int | None, str] = {}
         """The first word of each sign, and the first that is not known."""
@@ -77,17 +79,19 @@ class _Signs:
         return sign
 
     def apply(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> None:
-        if self.debits:
-            self._apply_debits(values, cells, problems)
-        if self._directed:
-            self._apply_direction(values, cells, problems)
+        stages = self._by_debits(values, cells, problems), self._by_direction(values, cells, problems)
+        for name, law, in_cell, beside in chain.from_iterable(stages):
+            try:
+                values[name] = law.apply(values[name], in_cell, beside)
+            except CellProblem as problem:
+                problems.append((name, problem))
         fee = values.get("fee")
         if fee and self._has_fees_below_zero:
             values["fee"] = -fee
         elif fee and (fee < 0) not in self._fee_signs:
             self._fee_signs.add(fee < 0)
 
-    def _apply_debits(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> None:
+    def _by_debits(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> Iterator[_Sign]:
         for name, (column, position, law) in self.debits.items():
             credit, debit = values.pop(name, False), values.pop(f"{_DEBIT}{name}", False)
             if credit and debit:
@@ -96,9 +100,9 @@ class _Signs:
             elif credit is not False and debit is not False:  # both can be read
                 values[name] = debit or (debit if credit is None else credit)
                 in_cell = self._money.sign(cells[position if debit else self._places[name]], values[name] or 0)
-                _give_sign(values, name, law, in_cell, -1 if debit else 1, problems)
+                yield name, law, in_cell, -1 if debit else 1
 
-    def _apply_direction(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> None:
+    def _by_direction(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> Iterator[_Sign]:
         sign: int | None = values.pop("direction", 0)
         directed = [name for name in self._directed if values.get(name)]
         if directed and sign is None:
@@ -106,7 +110,7 @@ class _Signs:
         for name in directed:
             if sign:
                 in_cell = self._money.sign(cells[self._places[name]], values[name]) or (name in self.debits)
-                _give_sign(values, name, self._directed[name], in_cell, sign, problems)
+                yield name, self._directed[name], in_cell, sign
             else:
                 del values[name]
 
@@ -123,15 +127,6 @@ class _Signs:
         if self._fee_signs == {True}:
             how = advice([Remedy((Way("fees_below_zero"),), "reads them as fees")], side)
             yield f"each fee is below zero, as providers write what they keep{how}"
-
-
-def _give_sign(
-    values: dict[str, Any], name: str, law: SignLaw, in_cell: int, sign: int, problems: list[_Problem]
-) -> None:
-    try:
-        values[name] = law.apply(values[name], in_cell, sign)
-    except CellProblem as problem:
-        problems.append((name, problem))
 
 
 class RowReader:
