@@ -141,16 +141,17 @@ class Scope:
         is_named = is_numbered or (reference is not None and any(map(str.isalnum, reference)))
         texts = [reference] if reference is not None and is_named else [cell for cell in cells if isinstance(cell, str)]
         label = None if is_numbered and "(" not in texts[0] else next(filter(is_totals_text, texts), None)
-        rows, total, total_since = self._rows, self._total, self._total - self._before[1]
-        sums = {total} if rows >= _MIN_ROWS else set[int]()
-        sums |= {total_since} if rows - self._before[0] >= _MIN_ROWS else set()
-        is_sum = amount in sums - {0} and (not is_named or (self._are_numbered and not is_numbered))
+        rows, total, (rows_before, total_before) = self._rows, self._total, self._before
+        total_since = total - total_before
+        is_sum = (rows >= _MIN_ROWS and amount == total) or (rows >= rows_before + _MIN_ROWS and amount == total_since)
+        is_sum = bool(amount) and is_sum and (not is_named or (self._are_numbered and not is_numbered))
         group = _GROUP(texts[0]) if label is None and is_named and texts[0][-1] == ")" else None
         if label is None and not is_sum and group is None:
             self._are_numbered = self._are_numbered and (is_numbered or not is_named)
             self.is_whole = self.is_whole and amount is not None
             self._rows, self._total = rows + 1, total + (amount or 0)
-            self._end_groups()
+            if self._groups:
+                self._end_groups()
             return None
         self._before = rows, total
         if group is not None:
@@ -279,7 +280,7 @@ def _shape_of_zeros(text: str) -> str:
     return _LABEL.sub(r"\1#\2", text)
 
 
-@lru_cache(maxsize=1)  # for several views of one text
+@lru_cache(maxsize=1)  # several views read one text
 def _shape(text: str) -> str:
     return _shape_of_zeros(text.translate(_ZEROS))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, TypeAlias
 
 from attrs import evolve
@@ -57,6 +57,8 @@ class _Signs:
             self.debits[of] = name, names.index(name), SignLaw(f"the column {quote(name)}")
         column = f"the column {quote(columns.used.get('direction', ''))}"
         self._directed = {of: SignLaw(column, [IGNORING]) for of in _DIRECTED if "direction" in columns.places}
+        of_columns = (self.debits, self._by_debits), (self._directed, self._by_direction)
+        self._stages = [stage for columns_of, stage in of_columns if columns_of]
         self._are_signs: bool | None = None
         self._words: dict[int | None, str] = {}
         """The first word of each sign, and the first that is not known."""
@@ -79,12 +81,12 @@ class _Signs:
         return sign
 
     def apply(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> None:
-        stages = self._by_debits(values, cells, problems), self._by_direction(values, cells, problems)
-        for name, law, in_cell, beside in chain.from_iterable(stages):
-            try:
-                values[name] = law.apply(values[name], in_cell, beside)
-            except CellProblem as problem:
-                problems.append((name, problem))
+        for stage in self._stages:
+            for name, law, in_cell, beside in stage(values, cells, problems):
+                try:
+                    values[name] = law.apply(values[name], in_cell, beside)
+                except CellProblem as problem:
+                    problems.append((name, problem))
         fee = values.get("fee")
         if fee and self._has_fees_below_zero:
             values["fee"] = -fee
