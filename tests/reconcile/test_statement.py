@@ -49,6 +49,16 @@ def test_settled_by():
     check_table(cases, lambda lines, rules: settled(*lines, rules=rules))
 
 
+def test_earlier_alone():
+    """What an earlier statement settled stays as it is, with no line, and with the same refund listed once more."""
+    net = Settled(lines=(), amount_received=97, money=97, charged=97)
+    back = settled_by([line(2, amount=-9)], PLAIN)
+    for earlier, lines in ((net, []), (net, [line(2, amount=5, status="Failed")]), (back, [line(2, amount=-9)])):
+        again = settled_by(lines, PLAIN, earlier)
+        assert attrs.evolve(again, lines=earlier.lines, before=None) == earlier
+        assert again.before == earlier.money - sum(each.amount for each in lines if each.amount < 0)
+
+
 def totals(*lines, rules=BY_KIND):
     total = StatementSum(rules)
     for each in lines:
