@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from attrs import asdict, evolve, field, frozen
+from attrs import asdict, define, evolve, field, frozen
 from cyclopts import Parameter
 
 from payclient._shared.escape import escape_unprintable, plural
@@ -77,7 +77,7 @@ class Declared:
         rules = Rules() if self.rules_file is None else read_rules(self.rules_file)
         rules = evolve(rules, ledger=evolve(rules.ledger, **self.dialect))
         with evolve(self.source, allow_empty=True).open(self.path, rules, streams) as opened:
-            return Overview.of(opened, rules)
+            return Overview(opened, rules)
 
     def save(self, file: Path, streams: Streams) -> Self:
         """Write the declarations and suggestions into *file*. Return them without the options."""
@@ -112,7 +112,7 @@ class Declared:
         read = combined(ledger.suggestions)
         remedies = read if len(read) > 1 else []
         if not ledger.suggestions:
-            rejected = dict.fromkeys(remedy for _, first in overview.reasons for remedy in first.remedies)
+            rejected = dict.fromkeys(remedy for _, first in overview.examples for remedy in first.remedies)
             remedies = [remedy for remedy in rejected if not remedy.is_decision]
         is_noted = overview.unknown_statuses and self.rules_file is not None
         noted = call.after(f"write the [statuses] lines into {shown(self.rules_file)}") if is_noted else call
@@ -164,58 +164,50 @@ _MAX_SHOWN = 5
 _MAX_WORDS = 50
 
 
-@frozen
+@define
 class Overview:
-    """How a ledger is read."""
+    """How a ledger is read. Memory does not grow with it: its rows wait in a temporary database, to find duplicates."""
 
     ledger: Ledger
-    rows: int
-    rejected: int
-    references: int
-    repeated: list[tuple[str, int]]
-    first: list[Entry]
-    statuses: list[tuple[str | None, Status | None, int, int]]
-    """Each status word, its meaning, its rows and their amount. The word is None for the rest of them."""
-    reasons: list[tuple[int, RejectedEntry]]
+    rules: Rules
+    rows: int = 0
+    rejected: int = 0
+    references: int = 0
+    repeated: list[tuple[str, int]] = field(factory=list)
+    first: list[Entry] = field(factory=list)
+    statuses: dict[str | None, tuple[int, int]] = field(factory=dict)
+    """For each status word, its rows and their amount. The word is None for the rest of them."""
+    reasons: dict[tuple[str, ...], tuple[int, RejectedEntry]] = field(factory=dict)
     """For each kind of problem, the number of rejected rows and the first of them."""
+
+    def __attrs_post_init__(self) -> None:
+        with Journal() as journal:
+            for entry in self.ledger:
+                journal.add(entry)
+                if isinstance(entry, RejectedEntry):
+                    kind = entry.problems if entry.problems in self.reasons or len(self.reasons) < _MAX_WORDS else ()
+                    rows, example = self.reasons.get(kind, (0, entry))
+                    self.reasons[kind] = rows + 1, example
+                    continue
+                self.first += [entry] if len(self.first) < _MAX_SHOWN else []
+                if entry.status is not ABSENT:
+                    status = entry.status or ""
+                    word = status if status in self.statuses or len(self.statuses) < _MAX_WORDS else None
+                    rows, amount = self.statuses.get(word, (0, 0))
+                    self.statuses[word] = rows + 1, amount + (entry.amount if isinstance(entry.amount, int) else 0)
+            journal.finish_ledger()
+            self.rows, self.rejected = journal.rows, journal.count_rejected()
+            self.references, self.repeated = journal.count_references(), list(journal.repeated(_MAX_SHOWN))
 
     @property
     def unknown_statuses(self) -> list[str]:
         """The status words without a meaning. Each of their rows would be a break."""
-        return [word for word, meaning, _, _ in self.statuses if word and meaning is None]
+        return [word for word in self.statuses if word and self.rules.read_status(word) is None]
 
-    @classmethod
-    def of(cls, ledger: Ledger, rules: Rules) -> Self:
-        # Memory does not grow with the ledger. Its rows wait in a temporary database, to find duplicates.
-        first: list[Entry] = []
-        words, amounts, problems = Counter[str | None](), Counter[str | None](), Counter[tuple[str, ...]]()
-        examples: dict[tuple[str, ...], RejectedEntry] = {}
-        with Journal() as journal:
-            for entry in ledger:
-                journal.add(entry)
-                if isinstance(entry, RejectedEntry):
-                    kind = entry.problems if entry.problems in problems or len(problems) < _MAX_WORDS else ()
-                    problems[kind] += 1
-                    examples.setdefault(kind, entry)
-                    continue
-                if len(first) < _MAX_SHOWN:
-                    first.append(entry)
-                if entry.status is not ABSENT:
-                    status = entry.status or ""
-                    word = status if status in words or len(words) < _MAX_WORDS else None
-                    words[word] += 1
-                    amounts[word] += entry.amount if isinstance(entry.amount, int) else 0
-            journal.finish_ledger()
-            return cls(
-                ledger,
-                rows=journal.rows,
-                rejected=journal.count_rejected(),
-                references=journal.count_references(),
-                repeated=list(journal.repeated(_MAX_SHOWN)),
-                first=first,
-                statuses=[(word, rules.read_status(word), rows, amounts[word]) for word, rows in words.items()],
-                reasons=[(rows, examples[kind]) for kind, rows in problems.most_common()],
-            )
+    @property
+    def examples(self) -> list[tuple[int, RejectedEntry]]:
+        """The kinds of problems, the most frequent first."""
+        return sorted(self.reasons.values(), key=itemgetter(0), reverse=True)
 
 
 def overview_lines(overview: Overview) -> Iterator[str]:
@@ -233,7 +225,7 @@ def overview_lines(overview: Overview) -> Iterator[str]:
         yield "by status:"
         words = [
             ("others" if word is None else escape_unprintable(word) or "(empty)", plural(rows, "row"), f"{amount:,}")
-            for word, _, rows, amount in overview.statuses
+            for word, (rows, amount) in overview.statuses.items()
         ]
         yield from aligned(words, right=(1, 2), indent="  ")
     if unknown := overview.unknown_statuses:
@@ -243,7 +235,7 @@ def overview_lines(overview: Overview) -> Iterator[str]:
     yield f"duplicates: {plural(overview.rows - overview.rejected - overview.references, 'row')}"
     yield from (f"  {reference}: {plural(rows, 'row')}" for reference, rows in overview.repeated)
     yield f"rejected: {plural(overview.rejected, 'row')}"
-    for rows, first in overview.reasons:
+    for rows, first in overview.examples:
         yield f"  {plural(rows, 'row')}, first on line {first.line}: {first.reason}"
     if ledger.totals_amount:
         yield f"totals rows: {ledger.totals_amount:,}, which would be counted twice"
