@@ -14,10 +14,10 @@ reconcile() { # reconcile FOLDER: the ledger beside it
     local command=(payclient reconcile "$folder.csv" --out "$folder" --rules rules.toml
         --canary T0000000001DEMO --confirm-after 10m)
     # The last night whose report is whole is the previous run, and only what is new counts. In the first
-    # night, what is not compared counts, too.
+    # night, what is not compared counts, too. Decisions are in the night itself, not in where it was rejudged.
     for night in $(ls -r reports); do
         night="reports/$night"
-        if [[ -d $night && $night < $folder ]] && payclient verify --allow-edits "$night"; then
+        if [[ -d $night && $night < $folder && $night != *-rejudged* ]] && payclient verify --allow-edits "$night"; then
             limit=(--previous "$night" --fail-on-new medium)
             break
         fi
@@ -34,7 +34,8 @@ reconcile() { # reconcile FOLDER: the ledger beside it
     case $status in
         0) ;; # nothing to do
         1) send "$folder" "Ledger: breaks, or not compared" finance@example.com ;;
-        2) send "$folder" "Ledger: cannot be read, or a wrong option" finance@example.com ;;
+        2) send "$folder" "Ledger: cannot be read, or a wrong option" finance@example.com
+            touch "$folder.refused" ;;
         3) send "$folder" "Ledger: not set up, refused, or nothing was found" it@example.com ;;
         75) send "$folder" "Ledger: incomplete after $runs runs" it@example.com ;;
         *) send "$folder" "Ledger: failed with status $status" it@example.com ;;
@@ -55,7 +56,8 @@ else
 fi
 
 for ledger in reports/*.csv; do
-    if [[ ! -e ${ledger%.csv}/manifest.json && $ledger < $today.csv ]]; then reconcile "${ledger%.csv}"; fi
+    folder="${ledger%.csv}"
+    if [[ ! -e $folder/manifest.json && ! -e $folder.refused && $folder < $today ]]; then reconcile "$folder"; fi
 done
 reconcile "$today"
 exit "$status"

@@ -110,6 +110,8 @@ def test_last_whole_night(night, tmp_path):
     (tmp_path / "reports" / "2020-01-04.txt").touch()
     (tmp_path / "reports" / "2020-01-02-2").mkdir()  # of another ledger of that day, as a refusal proposes
     (tmp_path / "reports" / "2020-01-02-2" / "whole").touch()
+    (tmp_path / "reports" / "2020-01-02-rejudged").mkdir()  # its decisions are taken in 2020-01-02
+    (tmp_path / "reports" / "2020-01-02-rejudged" / "whole").touch()
     assert night(75, 0)[:2] == (0, 2)
     said = (tmp_path / "asked.txt").read_text().splitlines()
     assert [line.partition(" --confirm-after 10m ")[2] for line in said] == [
@@ -134,18 +136,19 @@ def test_each_ledger_once(night, tmp_path):
 
 
 def test_interrupted_nights(night, tmp_path):
-    """Each earlier ledger without a report is reconciled before tonight's, the oldest first."""
+    """Each earlier ledger without a report is reconciled before tonight's, the oldest first, if it wasn't refused."""
     for name in ("2020-01-01", "2020-01-02", "2020-01-03"):
         (tmp_path / "reports" / name).mkdir(parents=True)
         (tmp_path / "reports" / f"{name}.csv").touch()
     (tmp_path / "reports" / "2020-01-02" / "manifest.json").touch()
     (tmp_path / "ledger.csv").touch()
-    status, asked, _, mails = night(1, 3, 0)
-    told = ["Ledger: breaks, or not compared: finance@example.com", "VERDICT"]
+    status, asked, _, mails = night(2, 3, 0)
+    told = ["Ledger: cannot be read, or a wrong option: finance@example.com", "VERDICT"]
     told += ["Ledger: not set up, refused, or nothing was found: it@example.com", "VERDICT"]
     assert (status, asked, mails) == (0, 3, told)
     folders = [line.split(" --out ")[1].split()[0] for line in (tmp_path / "asked.txt").read_text().splitlines()]
     assert folders == [f"reports/{day}" for day in ("2020-01-01", "2020-01-03", "2026-11-21")]
+    assert night(0, 0)[1] == 3 + 2  # 2020-01-03 again, and today
 
 
 @pytest.mark.slow
