@@ -27,7 +27,6 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cache
 from itertools import chain, islice
-from string import ascii_uppercase
 from typing import IO, Any
 from unicodedata import category
 from xml.etree.ElementTree import Element, TreeBuilder
@@ -309,7 +308,7 @@ class _Workbook:
         parts = (target for kind, target in self._relations(part).values() if kind == "comments")
         there = filter(self._zip.NameToInfo.__contains__, parts)
         comments = chain.from_iterable(self.elements(target, "comment", max_bytes=_MAX_TEXT_BYTES) for target in there)
-        return {int(comment.attrib["ref"].lstrip(ascii_uppercase)) for comment in comments}
+        return {int(row[0]) for comment in comments if (row := re.search("[0-9]+", comment.get("ref", "")))}
 
     def _read_sheets(self, root: str, relations: Mapping[str, tuple[str, str]]) -> None:
         for element in self.elements(root, "sheet", "workbookPr", "calcPr"):
