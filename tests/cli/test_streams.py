@@ -98,6 +98,8 @@ def test_status():
     """Refused, unanswered, answered with no, and used wrongly are four different things."""
     for error, status in [
         (errors.ConfigurationError("x"), Exit.USAGE),
+        (errors.ConfigurationError("x", option="timeout"), Exit.USAGE),
+        (errors.ConfigurationError("x", option="base_url"), Exit.REFUSED),
         (LedgerError("x"), Exit.USAGE),
         (RulesError("x"), Exit.USAGE),
         (UnknownCanaryError("x"), Exit.REFUSED),

@@ -1,8 +1,8 @@
 """
-Classify errors, and decide whether and when to retry.
+Decide whether and when to retry.
 
 A lookup is idempotent, so every failure is safe to retry. The question is only whether a retry
-helps.
+helps, and each class of errors answers it.
 """
 
 from collections import Counter
