@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient import Transaction, errors
+from payclient import errors
 from payclient.reconcile import (
     Answer,
     Bucket,
@@ -29,7 +29,7 @@ from payclient.reconcile import (
 )
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from support.chance import examples
-from support.reconciling import NOON, NOT_FOUND
+from support.reconciling import NOON, NOT_FOUND, entry, paid
 
 REFUSED = errors.PermissionDeniedError("no")
 
@@ -56,14 +56,6 @@ class Lookup:
         if isinstance(answer, Exception):
             raise answer
         return answer
-
-
-def paid(reference, **fields):
-    return Transaction(**({"reference": reference, "amount": 100, "status": "Paid"} | fields))
-
-
-def entry(line, reference, **fields):
-    return Entry(line=line, reference=reference, **({"amount": 100, "status": "paid"} | fields))
 
 
 def ledger_of(references):

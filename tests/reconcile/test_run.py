@@ -7,22 +7,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from payclient import Transaction, errors
+from payclient import errors
 from payclient.reconcile import Bucket, Journal, Phase, Rules, StoppedError, reconcile
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from support.fakes import ScriptedTransport, client
-from support.reconciling import DOWN, MALFORMED, NOON, NOT_FOUND, Clock, Service
+from support.reconciling import DOWN, MALFORMED, NOON, NOT_FOUND, Clock, Service, entry, paid
 
 WEB_PAGE = errors.UnexpectedResponseError("the answer is a web page", status_code=200)
 MOVED = errors.UnexpectedResponseError("the answer is a redirect", status_code=302)
-
-
-def entry(line, reference, **fields):
-    return Entry(line=line, reference=reference, **({"amount": 100, "status": "paid"} | fields))
-
-
-def paid(reference, **fields):
-    return Transaction(reference=reference, **({"amount": 100, "status": "Paid"} | fields))
 
 
 async def rows_of(entries, lookup, **options):

@@ -3,7 +3,8 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from payclient import errors
+from payclient import Transaction, errors
+from payclient.reconcile.ledger import Entry
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
@@ -11,6 +12,16 @@ DOWN = errors.ServiceError("the service cannot answer now", status_code=503)
 MALFORMED = errors.UnexpectedResponseError(
     "the answer cannot be read: data.amount is a list", status_code=200, is_about_reference=True
 )
+
+
+def entry(line, reference, **fields):
+    """Return a paid row of 100."""
+    return Entry(line=line, reference=reference, **({"amount": 100, "status": "paid"} | fields))
+
+
+def paid(reference, **fields):
+    """Return the transaction of such a row."""
+    return Transaction(**({"reference": reference, "amount": 100, "status": "Paid"} | fields))
 
 
 class Service:
