@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from payclient import Transaction
-from payclient.reconcile import FeeSchedule, Kinds, Rules, Settled, StatementRules, StatementSide
+from payclient.reconcile import FeeSchedule, Kinds, Rules, Settled, StatementRules, StatementSide, Tolerance
 from payclient.reconcile._judgement.compare import StatementSum, settled_by, statement_findings, usable_line
 from payclient.reconcile.ledger import Dialect, Entry, RejectedEntry
 from support.misses import check_table
@@ -214,6 +214,9 @@ def test_fee_of_another():
     for entry, rules in ((ours, PLAIN), (None, scheduled)):
         assert codes(short, paid(payment_method="VA"), entry=entry, rules=rules) == [("settled_differently", False)]
     assert codes(short, paid(), entry=attrs.evolve(ours, fee=10)) == []
+    for above, is_waived in ((6, False), (7, True)):
+        tolerant = Rules(tolerances={"fee": Tolerance(above=above)})
+        assert codes(short, paid(), entry=ours, rules=tolerant) == [("settled_differently", is_waived)]
 
 
 @pytest.mark.parametrize(("days", "is_waived"), [(2, True), (4, False), (-2, True), (-4, False)])

@@ -480,10 +480,14 @@ def _settled_otherwise(settled: Settled, entry: Entry, found: Transaction, rules
             sentence = f"{name} is {theirs:,} at the service and {ours:,} on {settled.where}"
             yield Finding(Code.SETTLED_DIFFERENTLY, sentence, ledger=ours, service=theirs)
             return
+    net = settled.amount_received
+    if net is None or found.amount_received is not None:
+        return
     fee, whose = _known_fee(entry, found, rules.schedule(found.payment_method))
-    least = None if fee is None else found.amount - abs(fee)
-    net = None if found.amount_received is not None else settled.amount_received
-    if net is not None and (net > found.amount or (least is not None and net < least)):
+    least = found.amount if fee is None else found.amount - abs(fee)
+    if net > found.amount or (fee is not None and net < least):
         less = "" if fee is None else f" less a fee of {fee:,}{whose}"
         sentence = f"amount_received is {net:,} on {settled.where}, and the service has {found.amount:,}{less}"
-        yield Finding(Code.SETTLED_DIFFERENTLY, sentence, ledger=net, service=found.amount if least is None else least)
+        tolerance = rules.tolerances.get("fee") if whose else None
+        waived = tolerance.waiver(found.amount - least, found.amount - net) if tolerance else ""
+        yield Finding(Code.SETTLED_DIFFERENTLY, sentence, ledger=net, service=least, waived=waived)
