@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeGuard
 _MAX_DIGITS = 40
 _MAX_VALUES = 10_000
 _MAX_DEPTH = 32
+_KINDS: dict[type, str] = {type(None): "null", str: "text", list: "a list", dict: "an object"}
 # Up to the next bracket or comma outside of a string, or the end. It matches wherever it begins,
 # an open string included: a pattern that could fail would be tried again from every quote of the body.
 _TO_STRUCTURE = re.compile(rb'(?:[^"\[\]{},]++|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z))*+([\[\]{},]|\Z)', re.DOTALL)
@@ -52,15 +53,9 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
 
 def kind(value: object) -> str:
     """Return the type of a JSON value in words, to follow "found"."""
-    if value is None:
-        return "null"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, str):
-        return "text" if value else "empty text"
-    if is_list(value):
-        return "a list"
-    return "an object" if is_object(value) else "a number"
+    return "empty text" if value == "" else _KINDS.get(type(value), "a number")
 
 
 def named(name: str) -> str:
