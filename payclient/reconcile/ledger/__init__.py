@@ -19,7 +19,6 @@ from payclient.reconcile.ledger._left_out import Excluded as Excluded
 from payclient.reconcile.ledger._left_out import UnreadSheet as UnreadSheet
 from payclient.reconcile.ledger._left_out import UnusedColumn as UnusedColumn
 from payclient.reconcile.ledger._notation import SignLaw as SignLaw
-from payclient.reconcile.ledger._notation import Suggestion as Suggestion
 from payclient.reconcile.ledger._notation import combined as combined
 from payclient.reconcile.ledger._open import Ledger, open_ledger
 from payclient.reconcile.ledger._open import LedgerFile as LedgerFile

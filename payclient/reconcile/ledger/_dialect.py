@@ -21,6 +21,7 @@ from attrs import Attribute, field, frozen
 from payclient._shared.checks import invalid_option, must_be, unfit
 from payclient._shared.escape import quote
 from payclient.protocol import EMPTY
+from payclient.reconcile._fields import KINDS
 from payclient.reconcile.ledger._columns import SIDES, WORDS, CellProblem, read_word, shown
 
 _MONTHS = {name: number for number, names in enumerate(WORDS["months"].values(), 1) for name in names}
@@ -171,7 +172,7 @@ _ENCODINGS = (
 )
 """In the spelling of `codecs`. It knows other names for them, such as `iso-8859-1` and `cp936`."""
 _MAX_MINOR_UNITS = 4
-_MONEY = ("amount", "fee", "amount_received")
+_MONEY = tuple(name for name, kind in KINDS.items() if kind == "money")
 
 _is_row = must_be("the number of a row, from 1", lambda value: value is None or (type(value) is int and value >= 1))
 _is_mark = must_be("a point or a comma", lambda value: value in (None, ".", ","))
