@@ -18,7 +18,8 @@ MEANINGS = {
 
 
 def last_whole_night(before):
-    for night in sorted(REPORTS.glob("*/"), reverse=True):
+    # Decisions are taken in the night itself, and not in where it was rejudged.
+    for night in sorted({*REPORTS.glob("*/")} - {*REPORTS.glob("*-rejudged*/")}, reverse=True):
         verify = ["payclient", "verify", "--allow-edits", night]
         if night.name < before and subprocess.run(verify, check=False).returncode == 0:
             return night
