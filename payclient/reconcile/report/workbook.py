@@ -22,7 +22,7 @@ from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped
 from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient.reconcile import Bucket, DecisionError, Row, Total
 from payclient.reconcile._atomic import GivenFile
-from payclient.reconcile._judgement.decisions import UNRESOLVED, Decision, Decisions, Key, Resolution, read_resolution
+from payclient.reconcile._judgement.decisions import UNRESOLVED, Decision, Key, Resolution, read_resolution
 from payclient.reconcile._judgement.records import BreakChange
 from payclient.reconcile.ledger import FORMULA, LedgerError, read_cells
 from payclient.reconcile.report.model import HISTORY, RUN_TERM, BridgeLine, Opening, Report
@@ -187,18 +187,10 @@ def _code_of(row: Row) -> str:
 class ReportWorkbook(BookWriter):
     """The workbook of one run, with the decisions taken so far."""
 
-    def __init__(
-        self,
-        file: IO[bytes],
-        folder: Path,
-        *,
-        has_previous: bool = False,
-        decisions: Decisions | None = None,
-        max_rows: int = MAX_ROWS,
-    ) -> None:
-        columns = {name: of_sheet for name, of_sheet in COLUMNS.items() if name != _GONE or has_previous}
-        super().__init__(file, folder, columns, max_rows)
-        self._decisions = decisions or {}
+    def __init__(self, opening: Opening, max_rows: int = MAX_ROWS) -> None:
+        columns = {name: each for name, each in COLUMNS.items() if name != _GONE or HISTORY in opening.names}
+        super().__init__(opening.new.binary("report.xlsx"), opening.new.temporary, columns, max_rows)
+        self._decisions = opening.decisions
 
     def add(self, row: Row) -> None:
         if row.bucket in SHEETS:
@@ -238,9 +230,7 @@ class ReportWorkbook(BookWriter):
 
 
 def begin(opening: Opening) -> None:
-    file, folder = opening.new.binary("report.xlsx"), opening.new.temporary
-    workbook = ReportWorkbook(file, folder, has_previous=HISTORY in opening.names, decisions=opening.decisions)
-    opening.resources.enter_context(workbook)
+    workbook = opening.resources.enter_context(ReportWorkbook(opening))
     opening.on_row.append(workbook.add)
     opening.on_gone.append(workbook.add_gone)
     opening.at_end.append(workbook.write)

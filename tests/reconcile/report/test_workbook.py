@@ -1,7 +1,7 @@
 """The workbook has every row in its sheet, and room to work on the breaks."""
 
 import asyncio
-import io
+from contextlib import ExitStack
 
 import attrs
 import openpyxl
@@ -9,23 +9,30 @@ import pytest
 
 from payclient import Transaction
 from payclient.reconcile import BreakState, Bucket, Code, Finding, History, ResolvedBy, Row, Status
+from payclient.reconcile._atomic import AtomicFiles
 from payclient.reconcile._judgement.records import BreakChange, breaks_of
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.report import Report
+from payclient.reconcile.report.model import Opening
 from payclient.reconcile.report.workbook import COLUMNS, ReportWorkbook
 from support.planted import about, judged, tally_of
 
 BUCKETS = {"Breaks": Bucket.BREAK, "Unresolved": Bucket.UNRESOLVED, "Rejected": Bucket.REJECTED}
 
 
-def written(rows, folder, *, known=None, **options):
-    """Return the workbook of *rows* as another library reads it: tuples of values by sheet."""
-    tally, file = tally_of(rows), io.BytesIO()
-    with ReportWorkbook(file, folder, **options) as workbook:
+def written(rows, folder, *, changes=(), names=(), **options):
+    """Return the workbook of *rows* and *changes* as another library reads it: tuples of values by sheet."""
+    tally = tally_of(rows)
+    with AtomicFiles(folder, ["report.xlsx"]) as new, ExitStack() as resources:
+        opening = Opening(new=new, names=names, decisions={}, resources=resources)
+        workbook = resources.enter_context(ReportWorkbook(opening, **options))
         for row in rows:
             workbook.add(row)
-        workbook.write(Report(tally.summary(), known or about()))
-    return openpyxl.load_workbook(file)
+        for change in changes:
+            workbook.add_gone(change)
+        workbook.write(Report(tally.summary(), about()))
+        new.commit()
+    return openpyxl.load_workbook(folder / "report.xlsx")
 
 
 def values(sheet):
@@ -80,13 +87,10 @@ def test_gone(tmp_path):
     lost = BreakChange(reference="T1", was=known, now=known, history=history, why="timed out")
     history = attrs.evolve(history, state=BreakState.RESOLVED)
     gone = BreakChange(reference="T2", was=known, now=attrs.evolve(known, by=ResolvedBy.SERVICE), history=history)
-    file, tally = io.BytesIO(), tally_of([])
-    with ReportWorkbook(file, tmp_path, has_previous=True) as workbook:
-        for change in (lost, gone, attrs.evolve(gone, is_old=True)):
-            workbook.add_gone(change)
-        workbook.write(Report(tally.summary(), about()))
+    changes = (lost, gone, attrs.evolve(gone, is_old=True))
+    workbook = written([], tmp_path, changes=changes, names=["history.jsonl"])
     what = ("high", "underpaid", "less")
-    assert values(openpyxl.load_workbook(file)["Resolved"]) == [
+    assert values(workbook["Resolved"]) == [
         ("T1", *what, "not known", None, "timed out", None, 2),
         ("T2", *what, "resolved", "the service", None, None, 2),
     ]
