@@ -47,12 +47,6 @@ class ConnectionOptions:
     client_key: Annotated[Path | None, Parameter(metavar="FILE"), RARE] = None
 
     @property
-    def key_source(self) -> str:
-        if self.api_key_file is None:
-            return "PAYCLIENT_API_KEY"
-        return "standard input" if self.takes_key_from_stdin else str(self.api_key_file)
-
-    @property
     def takes_key_from_stdin(self) -> bool:
         """Whether standard input has the key, and nothing else."""
         return self.api_key_file == Path("-")

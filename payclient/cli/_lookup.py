@@ -265,7 +265,10 @@ async def doctor(
             aclosing(_Watched(ssl_context=network.ssl_context, proxy=network.proxy)) as transport,
             connection.client(streams, deadline=deadline, transport=transport) as client,
         ):
-            checks.append(Check("API key", f"fingerprint {client.key_fingerprint}, from {connection.key_source}"))
+            source = (
+                "standard input" if connection.takes_key_from_stdin else connection.api_key_file or "PAYCLIENT_API_KEY"
+            )
+            checks.append(Check("API key", f"fingerprint {client.key_fingerprint}, from {source}"))
             checks.append(Check("request", f"POST {client.url}"))
             status = await _look_up(client, transport, reference, checks)
     except errors.ConfigurationError as error:
