@@ -13,7 +13,7 @@ Design rules:
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import datetime, timedelta
 from functools import partial
@@ -36,7 +36,7 @@ from payclient.reconcile._judgement.findings import Bucket, ResolvedBy, Row
 from payclient.reconcile._judgement.rule_values import IgnoredLines, LineKinds
 from payclient.reconcile._judgement.rules import STRICT, Rules
 from payclient.reconcile._judgement.sides import Observation, StatementSide, StatementTotals
-from payclient.reconcile.ledger import ABSENT, COMPARED, Entry, RejectedEntry
+from payclient.reconcile.ledger import COMPARED, Entry, RejectedEntry
 
 _Kind = TypeVar("_Kind")
 
@@ -83,7 +83,7 @@ _NOT_IN_LEDGER = """
 
 
 _REPEATED = f"""
-    SELECT repeats.first, {tables.of("entries", tables.ENTRY)}
+    SELECT repeats.first, amount, {tables.of("entries", tables.ENTRY)}
     FROM repeats JOIN entries ON entries.reference = repeats.reference AND rejected IS NULL
     ORDER BY repeats.first, position
 """
@@ -398,9 +398,11 @@ class Journal:
             for statement in _PAID_TWICE:
                 db.execute(statement)
             for first, rows in groupby(self._database.read(_REPEATED), key=itemgetter(0)):
-                lines = [_usable(cells) for _, *cells in rows]
-                apart = judgement.why_not_summed(lines, rules) if rules.lines.are_summed else ""
-                db.execute("INSERT INTO sums VALUES (?, ?, ?)", (first, _without_smallest(lines), apart))
+                lines = list(rows)
+                entries = (_usable(cells) for _, _, *cells in lines)
+                apart = judgement.why_not_summed(entries, rules) if rules.lines.are_summed else ""
+                duplicated = _without_smallest([amount for _, amount, *_ in lines])
+                db.execute("INSERT INTO sums VALUES (?, ?, ?)", (first, duplicated, apart))
         found = self.answers.count_found() + (self.note("canary") == "found")
         return partial(self._case, rules, self.previous, found, self.ended_by)
 
@@ -480,12 +482,11 @@ def _different_keys(was: str, now: str) -> tuple[str, ...]:
         return ()
 
 
-def _without_smallest(lines: Iterable[Entry]) -> str | None:
-    """Return the sum of the amounts without the smallest. None without any."""
+def _without_smallest(amounts: Sequence[tables.StoredCell]) -> str | None:
+    """Return the sum of some amounts without the smallest. None without one."""
     # Not without the first row's amount: the order of a ledger means nothing, and may be another tomorrow.
-    amounts = [line.amount for line in lines]
-    sizes = [abs(amount) if isinstance(amount, int) else 0 for amount in amounts]
-    return None if all(amount is ABSENT for amount in amounts) else str(sum(sizes) - min(sizes))
+    sizes = [abs(int(cell or 0)) for cell in amounts]  # text beyond 64 bits, and empty bytes if it is not stated
+    return str(sum(sizes) - min(sizes)) if any(cell != b"" for cell in amounts) else None
 
 
 def _usable(cells: Sequence[Any]) -> Entry:
