@@ -235,11 +235,13 @@ class Session:
             lookup.declined = lookup.key_version, error
             return 0.0
         lookup.retries = lookup.retries or Retries(options.retry, self._random, lookup.is_timed)
-        is_alone = self.admission.refused.get(lookup.reference, NOT_REFUSED).is_alone
-        delay = None if self.admission.is_rejected(lookup) else lookup.retries.delay(classify(error), is_alone=is_alone)
+        own = self.admission.refused.get(lookup.reference, NOT_REFUSED)
+        delay = (
+            None if self.admission.is_rejected(lookup) else lookup.retries.delay(classify(error), is_alone=own.is_alone)
+        )
         if delay is None or self._is_closed:
             raise error
-        return max(delay, lookup.retries.own_wait(error))
+        return 0.0 if own.until > lookup.at + delay else max(delay, lookup.retries.own_wait(error))
 
     async def sleep(self, until: float) -> None:
         """Return at the time *until*, or raise when the client is closed."""
