@@ -59,12 +59,14 @@ class Refused:
 
     at: float = -math.inf
     times: int = 0  # in a row
-    is_alone: bool = False  # it is unlikely that the load was the reason
-    until: float = -math.inf  # the pause that the service asked for, then
+    chance: float = 1.0  # how likely that is, if the load was the reason
+    is_alone: bool = False  # the load was not the reason: others were accepted since, and it is too unlikely
+    until: float = -math.inf  # the end of the pause that the service asked for, if it is alone
 
 
 _WEIGHT = 0.03  # weight of an attempt in the refused share
-_UNLIKELY = 0.0005  # a row of refusals less likely than this is not chance
+_ALONE = 0.0005  # chance of a row of refusals below which the load was not the reason
+_LAST = 0.05  # chance below which others go first. Else who has waited longest does, or he would wait for ever
 _MAX_REFUSED, _MAX_AGE = 1000, 600.0  # references, and seconds
 NOT_REFUSED = Refused()
 FOUND = Result("", End.ACCEPTED, Signal.ACCEPTED)
@@ -122,9 +124,10 @@ class Admission:
         """Note a refusal of *reference*, and return whether it is about that, and not about the load."""
         before = self.refused.pop(reference, NOT_REFUSED)
         times = before.times + 1 if now < before.at + _MAX_AGE else 1
-        is_alone = times > 1 and before.at < self._accepted_from and self._share**times < _UNLIKELY
+        chance = self._share**times if times > 1 else 1.0
+        is_alone = chance < _ALONE and before.at < self._accepted_from
         self._share += _WEIGHT * (1 - self._share)
-        self.refused[reference] = Refused(now, times, is_alone, now + pause if is_alone else -math.inf)
+        self.refused[reference] = Refused(now, times, chance, is_alone, now + pause if is_alone else -math.inf)
         if len(self.refused) > _MAX_REFUSED:
             del self.refused[next(iter(self.refused))]
         return is_alone
@@ -144,7 +147,7 @@ class Admission:
             with ExitStack() as on_failure:  # time of the clock that the phase reads
                 with LookupPhase(lookup, "queued"):
                     began_at, refused = lookup.began_at, self.refused.get(lookup.reference, NOT_REFUSED)
-                    if refused.times > 1:  # others go first, also those that come in a pause
+                    if refused.chance < _LAST:  # others go first, also those that come in a pause
                         began_at = max(began_at, refused.at, self.limiter.paused_until)
                     ticket = await self.limiter.acquire(
                         lookup.priority, began_at=began_at, until=lookup.until, is_again=lookup.attempts > 0

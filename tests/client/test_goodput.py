@@ -114,6 +114,13 @@ async def test_pause_of_one_reference():
         assert 59 < now() - began < 61
 
 
+async def test_overload_of_seconds():
+    """Who has waited longest goes first while many are refused again, so that nobody's time runs out by chance."""
+    service = Service(bucket(15, 1), lambda: 0.02, lambda _: answer(b"busy", 503), 0.002)
+    played = await visit(service, 20, seconds=12.0, seed=1, is_even=True, deadline=5.0)
+    assert played.answered(0.0) >= 0.95
+
+
 async def test_burst():
     """All of 3,000 who come at once are answered, although the first refusals make the rate look low."""
     async with client(Service(bucket(200, 20), lambda: 0.05), deadline=30.0) as pay:
