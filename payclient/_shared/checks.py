@@ -27,10 +27,10 @@ def unfit(name: str, wanted: str, got: str) -> ConfigurationError:
 
 
 def unknown_name(name: str, names: Iterable[str], value: object) -> ConfigurationError:
-    return unfit(name, f"one of {', '.join(repr(str(word)) for word in names)}", _shown(value))
+    return unfit(name, f"one of {', '.join(repr(str(word)) for word in names)}", as_shown(value))
 
 
-def _shown(value: object) -> str:
+def as_shown(value: object) -> str:
     # It may be the key, in the wrong option or variable.
     return "a longer word" if isinstance(value, str) and len(value) > _MAX_NAME else repr(value)
 
@@ -40,7 +40,7 @@ def must_be(wanted: str, is_fit: Callable[[Any], bool], *, shows_type: bool = Fa
 
     def check(_: object, attribute: Any, value: Any) -> None:
         if not is_fit(value):
-            raise unfit(attribute.alias, wanted, type(value).__name__ if shows_type else _shown(value))
+            raise unfit(attribute.alias, wanted, type(value).__name__ if shows_type else as_shown(value))
 
     return check
 

@@ -14,13 +14,13 @@ from collections.abc import Callable, Container, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise, takewhile
-from types import UnionType
-from typing import TYPE_CHECKING, Any, Union, get_origin
+from typing import TYPE_CHECKING, Any
 
 import attrs
 from cyclopts import App, CoercionError, CycloptsError, Group, MissingArgumentError, UnusedCliTokensError
 from cyclopts.help import DefaultFormatter, TableSpec
 
+from payclient._shared.checks import as_shown
 from payclient._shared.escape import did_you_mean
 from payclient._shared.options import OPTIONS
 from payclient.cli._process import Call, Exit, RefusalError, Streams, abandon, has_credentials, refuse, status_of
@@ -216,11 +216,9 @@ def _about_usage(error: CycloptsError) -> str:
     if isinstance(error, CoercionError) and error.msg:
         return str(error.msg)
     if isinstance(error, CoercionError) and error.token:
-        wanted = _KINDS.get(error.target_type, "")
-        if error.argument is not None and get_origin(error.target_type) in (Union, UnionType):
-            wanted = ", ".join(error.argument.get_choices(force=True) or ())
-        if wanted:
-            return f"{error.token.keyword} must be {wanted}, got {error.token.value!r}"
+        choices = None if error.argument is None else error.argument.get_choices(force=True)
+        if wanted := _KINDS.get(error.target_type, "") or ", ".join(choices or ()):
+            return f"{error.token.keyword} must be {wanted}, got {as_shown(error.token.value)}"
     return " ".join(str(error).split())
 
 

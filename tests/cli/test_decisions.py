@@ -113,6 +113,16 @@ def test_withdrawn(run, first, take):
     assert run("third", "--previous", "second").status == 1
 
 
+def test_withdrawn_after_a_rejudge(run, accepted, take, command):
+    """The work list belongs to the run that was judged again, so that is where an acceptance is taken back."""
+    others = dict.fromkeys(("T2", "T3"), "accepted until 2999-12-31")
+    assert take(accepted / "report.xlsx", **others).status == 0
+    assert command("rejudge", "first", "--out", "again").status == 0
+    assert take(accepted / "report.xlsx", T1="raised with the service").status == 0
+    assert run("second", "--previous", "again").status == 1
+    assert run("third", "--previous", "second").status == 1
+
+
 def test_two_folders(run, first, take, tmp_path):
     """The decisions that are asked for and those of the previous run count together."""
     assert run("second", "--previous", "first").status == 1

@@ -200,11 +200,13 @@ def _write(file: IO[bytes], decisions: Iterable[Decision], previous: str) -> Non
 
 
 def _folders_before(source: Path) -> list[Path]:
-    """Return the folders beside *source* with the runs that its report names as those before it."""
+    """Return the folders beside *source* with the runs before it, by its report, and those that were judged again."""
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         since = json.loads(read_own(source / "summary.json"))["since"]
-        runs = {each["run"] for each in since["trend"]} if since else set[str]()
-        beside = (path.parent for path in sorted(source.resolve().parent.glob(f"*/{MANIFEST}")))
+        runs = {of_manifest(source, "run"), *(night["run"] for night in (since["trend"] if since else ()))}
+        beside = [path.parent for path in sorted(source.resolve().parent.glob(f"*/{MANIFEST}"))]
+        again = {of_manifest(folder, "run"): of_manifest(folder, "judged_again") for folder in beside}
+        runs |= {again[run]["run"] for run in runs if again.get(run)}
         return [folder for folder in beside if of_manifest(folder, "run") in runs]
     return []
 
