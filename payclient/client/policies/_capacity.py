@@ -5,7 +5,8 @@ How much the service takes, learnt from the results of attempts: a number in fli
     after fewer than ten answers in two seconds, it takes three in a row: the throughput of a quiet time says little.
     Then a token bucket is filled at a rate that begins a tenth below the good throughput (`w_max`), approaches it,
     stays near it and grows again: a cubic in time, so a raised limit is found. A cut lowers `w_max` by half of that
-    tenth, so that clients on one limit converge.
+    tenth. A high rate takes longer to grow, so that clients on one limit converge. Rows and polls yield to awaited
+    lookups of other processes: a refused one cuts by three tenths, and the rate grows more slowly after it.
 2.  One cut per congestion event: only a refusal a second and two round trips after the last cut may cut again, and
     only if an attempt was accepted since. An attempt that started before the last cut isn't evidence.
 3.  Each refusal in a row halves the rate, down to one attempt in two seconds. The first acceptance restores it. After
@@ -26,8 +27,9 @@ How much the service takes, learnt from the results of attempts: a number in fli
 7.  Some services refuse a share of the requests at any rate: one of several nodes does, or other clients use up a
     limit that allows no burst. If the share refused does not fall to less than half although cuts have lowered the
     rate, the remaining refusals are normal. Then each accepted attempt pays for twice as many, and only a refusal
-    that is not paid for may cut. An awaited lookup has little time: for it, 3 % are normal from the start, and a rate
-    lower by 15 % is enough to decide. For a row or a poll it is 1 % and 60 %, because most limits are not of this kind.
+    that is not paid for may cut. If they are a large share, the cuts were wrong: slow start begins again, without a
+    rate. An awaited lookup has little time: for it, 3 % are normal from the start, and a rate lower by 15 % is enough
+    to decide. For a row or a poll it is 1 % and 60 %, because most limits are not of this kind.
     A closed time shows no such share, and what was counted before it is dropped.
 8.  Workers that share a key grow more slowly, because each sees only its own refusals. The numbers of rules 1 and 7
     are for all of them together.
@@ -42,8 +44,9 @@ from collections import deque
 
 from attrs import frozen
 
-_KEEP = 0.9  # a cut multiplies the rate by it
-_DOUBLING = 8.0  # seconds until a cubic doubles from its flat part
+_KEEP = 0.7, 0.9  # a cut multiplies the rate by it: for a row or a poll, and for an awaited lookup
+_DOUBLING = 12.0, 8.0  # seconds until a cubic doubles from its flat part: the same
+_SLOWED = 0.25  # by this power of a rate, in multiples of 20/s, its cubic is slower
 _SHARED = 0.17  # each of many workers takes longer, by this power of their number
 _PACE = 1.25  # the highest rate under a bound in flight, in multiples of its throughput
 _BURST = 0.3  # seconds of the rate that may be used at once
@@ -68,8 +71,8 @@ _AWAITED = 0.85, 20, 0.03  # share of the peak below which a rate has fallen, at
 _BULK = 0.4, 50, 0.01
 _MARGIN = 2.0  # normal refusals that each accepted attempt pays for besides
 _KEPT = 0.5  # remaining part of the refused share, after a cut
-_MAX_NORMAL = 0.5
-_MANY = 10.0  # refusals that can be saved. If ten were expected and fewer than half happen, they are no longer normal
+_LARGE, _MAX_NORMAL = 0.12, 0.5  # normal shares
+_MANY = 10.0  # refusals: can be saved, tell a share. Fewer than half of ten expected ones: it is no longer normal
 _UNLIKELY = 0.02  # a row of refusals less likely than this is not chance
 _SAME_PERIOD = 1.25  # ratio of two times from opening to opening that are regular
 _LONG = 1.0  # seconds without an acceptance that mean it was closed
@@ -102,7 +105,7 @@ class Capacity:
         self._bound_at = 0.0
         self.w_max: float = math.inf  # good throughput per second; infinite: no limit has been met
         self._cut_at = -math.inf
-        self._doubling = _DOUBLING
+        self._was_awaited, self._doubling = True, _DOUBLING[True]  # who was refused at the last cut
         self._accepted_since_cut = self._refused_since_cut = 0
         self._peak = 0.0  # the highest good throughput since the tallies began
         self._near, self._fallen = [0, 0], [0, 0]  # accepted and refused at about that rate, and at a lower one
@@ -137,7 +140,7 @@ class Capacity:
 
     def concurrency(self, now: float) -> float:
         """Return the number of attempts in flight that ends slow start."""
-        return min(self._max, self._bound * (1 + ((now - self._bound_at) / (_DOUBLING * self._shared)) ** 3))
+        return min(self._max, self._bound * (1 + ((now - self._bound_at) / (_DOUBLING[True] * self._shared)) ** 3))
 
     def rate(self, now: float) -> float:
         """Return the attempts per second that may start. Infinite if no limit was met."""
@@ -149,7 +152,7 @@ class Capacity:
     def _cubic(self, now: float) -> float:
         if self.w_max == math.inf:
             return math.inf
-        growth = (now - self._cut_at) / (self._doubling * self._shared) - math.cbrt(1 - _KEEP)
+        growth = (now - self._cut_at) / (self._doubling * self._shared) - math.cbrt(1 - _KEEP[self._was_awaited])
         return max(self._min_rate, self.w_max * (1 + growth**3))
 
     def needed(self, now: float, place: int = 0) -> float:
@@ -189,8 +192,10 @@ class Capacity:
         row, self._in_a_row = self._in_a_row, 0
         if self._closed_at < math.inf:
             self._open(now, row)
-        if self.w_max < math.inf:
+        if self.w_max < math.inf or self._normal:
             self._tally(ticket, now, is_refused=False)
+        elif self._saved < _MANY:
+            self._saved += (_AWAITED if ticket.is_awaited else _BULK)[2] / self._workers
         if ticket.load * 2 >= self._slow_start:
             self._slow_start += 1
             if self._slow_start >= self.concurrency(now):
@@ -211,9 +216,10 @@ class Capacity:
         refused = sum(not is_accepted for _, is_accepted in self._recent)
         may_cut = now >= self._cut_at + max(_MIN_CUT_GAP, 2 * self.round_trip)
         may_cut &= self._accepted_since_cut > 0 if is_limited else refused * self._workers >= _ENOUGH and not is_quiet
-        if may_cut and is_limited and self._saved >= 1 and not self._is_row():
+        if may_cut and self._saved >= 1 and not self._is_row():
             self._saved -= 1
         elif may_cut:
+            self._was_awaited = ticket.is_awaited
             self._cut(now)
 
     def overloaded(self, ticket: Ticket, now: float) -> None:
@@ -239,7 +245,7 @@ class Capacity:
         earlier = (each.load for each, is_accepted in self._recent if is_accepted and each.number < ticket.number)
         most = max(earlier, default=math.inf)
         beyond = sum(each.load > most for each, is_accepted in self._recent if not is_accepted)
-        if ticket.load <= most or beyond < evidence:
+        if ticket.load <= most or beyond < evidence or self._normal**beyond > _UNLIKELY:
             return False
         self._bound, self._bound_at = max(1.0, ticket.load - 1.0), now
         return True
@@ -260,6 +266,8 @@ class Capacity:
         of_peak, enough, paid = _AWAITED if ticket.is_awaited else _BULK
         if not is_refused:
             self._saved = min(_MANY, self._saved + paid / self._workers + _MARGIN * self._normal / (1 - self._normal))
+        if self.w_max == math.inf:
+            return
         if self.w_max > self._peak:
             self._begin_tallies()
         tally = self._fallen if self._cubic(now) < self._peak * of_peak else self._near
@@ -267,8 +275,13 @@ class Capacity:
         if is_refused:
             return  # it may be the first of a closed time
         near, fallen = (each[True] / max(_AWAITED[1], sum(each)) for each in (self._near, self._fallen))
-        if sum(self._fallen) >= enough and self._fallen[True] >= _ENOUGH:
+        told = self._fallen[True]
+        enough = _AWAITED[1] if told >= _MANY else enough
+        if sum(self._fallen) >= enough and told >= _ENOUGH:
             if _KEPT * near <= fallen <= _MAX_NORMAL:
+                if not self._normal and fallen >= _LARGE:
+                    self.w_max, self._cut_at, self._bound = math.inf, now, math.inf
+                    self._slow_start = min(self._slow_start, self._initial)
                 self._normal, self._saved = max(self._normal, fallen), _MANY
         elif sum(self._near) * self._normal > _MANY and near < _KEPT * self._normal:
             self._normal = near
@@ -277,19 +290,20 @@ class Capacity:
         self._begin_tallies()
 
     def _begin_tallies(self) -> None:
-        self._peak, self._near, self._fallen = self.w_max, [0, 0], [0, 0]
+        self._peak = self.w_max if self.w_max < math.inf else 0.0
+        self._near, self._fallen = [0, 0], [0, 0]
 
     def _is_row(self) -> bool:
         return self._in_a_row > 1 and self._normal**self._in_a_row < _UNLIKELY
 
     def _cut(self, now: float) -> None:
-        self._saved = 0.0
+        self._saved, keep = 0.0, _KEEP[self._was_awaited]
         throughput = self._answers(now) / min(_WINDOW, max(0.5, now - next(iter(self._answered_at), now)))
         rate = self._cubic(now)
         if self.w_max < math.inf and self._accepted_since_cut >= self._refused_since_cut:
-            throughput = max(throughput, min(rate, self.w_max) * (1 + _KEEP) / 2)
+            throughput = max(throughput, min(rate, self.w_max) * (1 + keep) / 2)
         self.w_max = max(self._min_rate, min(rate, throughput))
-        self._doubling = _DOUBLING
+        self._doubling = _DOUBLING[self._was_awaited] * (self.w_max / 20) ** _SLOWED
         self._cut_at, self._tokens, self._filled_at = now, 0.0, now
         self._accepted_since_cut = self._refused_since_cut = 0
 
@@ -306,7 +320,7 @@ class Capacity:
             share = (closed_at - self._opened_at) / self._period
             if share < 0.5 or 1 / _SAME_PERIOD < self._period / before < _SAME_PERIOD:  # otherwise it was a storm
                 self.w_max = max(self._min_rate, self.w_max * share)
-                self._doubling = max(_DOUBLING, self._period)
+                self._doubling = max(self._doubling, self._period)
         self._cut_at = self._opened_at = now
         self._slow_start = 1.0
 
