@@ -153,6 +153,13 @@ async def test_several_clients_far_below_a_limit_without_burst():
     assert played.answered(SECONDS) >= 0.8
 
 
+async def test_several_clients_above_a_limit_that_looks_like_a_failure():
+    """Others may get all that a limit allows for some seconds, and nobody is told that the service does not answer."""
+    service = Service(bucket(20, 1), lambda: 0.02, lambda _: answer(b"busy", 503), 0.002)
+    played = await visit(service, 25, seconds=60.0, seed=1, clients=4, deadline=5.0)
+    assert played.errors["OutageError"] == 0 < played.errors["OverloadedError"]
+
+
 @pytest.mark.parametrize("deadline", [2.0, 5.0, 30.0])
 async def test_after_a_storm(deadline):
     """Everybody who comes ten seconds after a storm of refusals is answered."""
