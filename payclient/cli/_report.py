@@ -268,7 +268,7 @@ def sign(
 
 
 def _show_other_decisions(folder: Path, by: str, is_edited: bool, streams: Streams) -> None:
-    """Show the decisions that a signed report does not have, and those that the signature does not cover."""
+    """Show the decisions that a signed report lacks, or its signature does not cover."""
     log, written = integrity.read_log(folder), integrity.of_manifest(folder, "decisions") or {"lines": 0}
     if later := len(log.decisions) - written["lines"]:
         streams.show([f"not in the report: {plural(later, 'decision')} imported since it was written"])

@@ -26,7 +26,7 @@ time allowed is 1.3 s, or twice the slowest of the recent responses.
 4.  A status alternates with answers if three times in thirty seconds a reference that failed with it is answered, and
     each began to fail after the one before was answered. References that the service cannot answer never do. Then a
     failure with this status is about the load. Within five seconds after an answer, it is the refusal of a limit if it
-    took less than half the time of the slowest recent answer: for some seconds others may get all that is allowed.
+    took less than half the time of the slowest recent answer: others may get everything for some seconds.
 5.  A probe is sent for a new or a queued lookup, at least a second after the last probe. If its reference has failed,
     was rejected or was the probe before, no attempt may have been sent for a second. So a reference that always fails
     takes no probe from the others.

@@ -200,7 +200,7 @@ def _write(file: IO[bytes], decisions: Iterable[Decision], previous: str) -> Non
 
 
 def _folders_before(source: Path) -> list[Path]:
-    """Return the folders beside *source* with the runs before it, by its report, and those that were judged again."""
+    """Return the folders beside *source* with the runs before it, by its report, also if they were judged again."""
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         since = json.loads(read_own(source / "summary.json"))["since"]
         runs = {of_manifest(source, "run"), *(night["run"] for night in (since["trend"] if since else ()))}
