@@ -72,6 +72,25 @@ def test_covers_the_row(run, first, take, service, tmp_path):
     assert [each["code"] for each in row["findings"] if not each["waived"]] == ["short_received", "fee_differs"]
 
 
+def test_covers_the_money(run, take, service, tmp_path):
+    """A decision about words is in force up to the money that was at stake, of each row of a reference."""
+    until = "accepted until 2999-12-31"
+    service.add(reference="T4", amount=100, status="Pending")
+    first, both = ["T4,100,Paid", "T4,900,Paid", "T5,100,Paid"], {"T4": until, "T5": until}
+    service.add(reference="T5", amount=100, merchant_reff="OTHER", status="Paid")
+    header = "reference,amount,status,merchant_reff"
+    assert run("one", lines=[f"{line},INV-0001" for line in first], header=header).status == 1
+    assert take(tmp_path / "one" / "report.xlsx", **both).status == 0
+    for name, amount, least in (("two", 100, 0), ("three", 90, 0), ("four", 1_000_000, 1)):
+        service.add(reference="T5", amount=amount, merchant_reff="OTHER", status="Paid")
+        lines = [*(f"{line},INV-0001" for line in first[:2]), f"T5,{amount},Paid,INV-0001"]
+        assert run(name, "--decisions", "one", lines=lines, header=header).status == least, name
+        assert [each["reference"] for each in rows_of(tmp_path / name) if each["bucket"] == "break"] == ["T5"] * least
+    service.add(reference="T4", amount=1_000_000, status="Pending")
+    lines = ["T4,100,Paid,INV-0001", "T4,1000000,Paid,INV-0001"]
+    assert run("five", "--decisions", "one", lines=lines, header=header).status == 1
+
+
 def test_resumed_after_decisions(run, first, take, command, service, tmp_path):
     """A run that follows a report is resumed although decisions were taken into that report since."""
     tonight = ("second", "--previous", str(first), "--max-concurrency", "1")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.reconcile import Accepted, Code, Decision, DecisionError, Resolution, Rules
+from payclient.reconcile import Accepted, Code, Decision, DecisionError, Finding, Resolution, Rules
 from payclient.reconcile._judgement.decisions import (
     FIRST,
     decision_line,
@@ -31,6 +31,7 @@ ACCEPTED = Decision(
     comment="agreed",
     ledger=100,
     service=95,
+    at_stake=5,
     by="ana",
     at=NOON,
     evidence="ab" * 32,
@@ -88,6 +89,7 @@ def decisions():
         comment=texts,
         ledger=st.none() | texts | st.integers(),
         service=st.none() | texts | st.integers(),
+        at_stake=st.none() | st.integers(0),
         by=texts,
         at=st.just(NOON),
         evidence=texts,
@@ -146,12 +148,23 @@ def test_acceptance():
     """What is accepted covers the difference that was there, until its last day, unless a later decision ends it."""
     (accepted,) = with_decisions(Rules(), [RAISED, ACCEPTED]).accepted
     given = {"reference": "T1", "ledger": 100, "reason": "agreed", "owner": "Ana", "expires": date(2026, 12, 31)}
-    assert accepted == Accepted(code=Code.UNDERPAID, service=95, **given)
+    assert accepted == Accepted(code=Code.UNDERPAID, service=95, largest_difference=5, **given)
     assert with_decisions(Rules(), [ACCEPTED, RAISED]).accepted == ()
     # A side that stated nothing is accepted as such.
     for stated, sides in (({"service": None}, (100, "")), ({"ledger": None}, ("", 95))):
         (accepted,) = with_decisions(Rules(), [attrs.evolve(ACCEPTED, **stated)]).accepted
         assert (accepted.ledger, accepted.service) == sides
+
+
+def test_without_money():
+    """A line from before the amount at stake was written is read as it is, and covers a difference without money."""
+    old = attrs.evolve(ACCEPTED, at_stake=None)
+    (line,) = written([old])
+    assert (read([line]), b"at_stake" in line) == ([old], False)
+    (accepted,) = with_decisions(Rules(), [old]).accepted
+    for at_stake, covered in ((None, True), (0, True), (5, False)):
+        assert accepted.covers(Finding(Code.UNDERPAID, "", ledger=100, service=95, at_stake=at_stake)) is covered
+    assert not attrs.evolve(accepted, ledger=None, service=None).covers(Finding(Code.UNDERPAID, ""))
 
 
 def test_rule_and_decision():

@@ -3,8 +3,8 @@ Internal: decisions of people about breaks: one line of JSON each, with the chec
 
 Design rules:
 
-- A decision is about a finding of a reference in one run, and has the values of both sides. Accepted, it covers
-  that difference and no other, as an accepted difference of the rules does.
+- A decision is about a finding of a reference in one run, and has both sides and the amount at stake. Accepted, it
+  covers that difference up to that amount, as an accepted difference of the rules does.
 - Lines are only added. The last one about a finding counts.
 - A line that is changed, moved, or missing before others is noticed. A missing end is noticed by the manifest of a
   report that was written since.
@@ -70,6 +70,7 @@ class Decision:
         comment: Why.
         ledger: The ledger's side of the finding.
         service: The service's side.
+        at_stake: The amount that depends on it, 0 if unknown. None in a line without it, which covers no money.
         by: Who took it.
         at: When it was taken, aware.
         evidence: SHA-256, in hexadecimal, of the row's line in `rows.jsonl`, without its line end.
@@ -84,6 +85,7 @@ class Decision:
     comment: str = ""
     ledger: str | int | None = None
     service: str | int | None = None
+    at_stake: int | None = None
     by: str
     at: datetime
     evidence: str
@@ -113,6 +115,7 @@ class Decision:
             reference=self.reference,
             ledger="" if self.ledger is None else self.ledger,
             service="" if self.service is None else self.service,
+            largest_difference=self.at_stake or 0,
             reason=self.comment,
             owner=self.owner,
             expires=self.until,
@@ -140,6 +143,8 @@ def read_resolution(text: str) -> tuple[Resolution | None, date | None]:
 def decision_line(decision: Decision, previous: str) -> tuple[str, str]:
     """Return *decision* as a line of JSON without its line end, and its checksum. *previous* is of the line before."""
     content = {"version": 1, **as_json(decision), "previous": previous}
+    if decision.at_stake is None:
+        del content["at_stake"]
     checksum = sha256(json.dumps(content).encode()).hexdigest()
     return json.dumps({**content, "sha256": checksum}), checksum
 

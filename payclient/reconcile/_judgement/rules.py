@@ -161,8 +161,8 @@ class Accepted:
         sides = tuple("" if side is None else side for side in (finding.ledger, finding.service))
         if self.ledger is not None and (self.ledger, self.service) != sides:
             return False
-        most = self.largest_difference
-        return most is None or (finding.at_stake is not None and finding.at_stake <= most)
+        most, at_stake = self.largest_difference, finding.at_stake
+        return most is None or (self.ledger is not None if at_stake is None else at_stake <= most)
 
     @property
     def waiver(self) -> str:

@@ -300,10 +300,11 @@ class WorkItem:
             if until is None or until < at.date():
                 raise DecisionError(f"the last day, {until}, has passed")
         known |= {"owner": self.owner, "comment": self.comment, "resolution": resolution, "until": until, "at": at}
-        sides = [(each.code.value, each.ledger, each.service) for each in row.findings if each.is_decisive]
+        known["reference"], counting = row.reference or "", [each for each in row.findings if each.is_decisive]
+        facts = [(each.code.value, each.ledger, each.service, each.at_stake or 0) for each in counting]
         return [
-            Decision(reference=row.reference or "", code=code, ledger=ledger, service=service, **known)
-            for code, ledger, service in ([(UNRESOLVED, None, None)] if self.code == UNRESOLVED else sides)
+            Decision(code=code, ledger=ledger, service=service, at_stake=at_stake, **known)
+            for code, ledger, service, at_stake in ([(UNRESOLVED, None, None, 0)] if self.code == UNRESOLVED else facts)
         ]
 
 
@@ -373,6 +374,8 @@ def decided(items: Sequence[WorkItem], rows: Path, *, run: str, by: str, at: dat
             other, place = taken.setdefault(decision.key, (decision, item.place))
             if other.cells != decision.cells:
                 raise DecisionError(f"{item.place}: it is decided otherwise than {place}, the same finding")
+            if (decision.at_stake or 0) > (other.at_stake or 0):  # of two rows that are both decided
+                taken[decision.key] = decision, place
     for item in wanted.values():
         what = f"{item.code} of {quote(item.reference)} is not in line {item.line} of this run"
         raise DecisionError(f"{item.place}: {what}")
