@@ -43,6 +43,15 @@ async def test_cold_burst(count, deadline):
     assert answered >= 0.99 * count
 
 
+@pytest.mark.parametrize(("count", "latency", "workers"), [(8, 2.5, 1), (20, 2.5, 1), (8, 2.5, 4), (20, 1.0, 4)])
+async def test_slow_service(count, latency, workers):
+    """A few who come at once to a slow service are answered, because each need not wait for those before."""
+    async with client(Changing(latency), deadline=5.0, workers=workers) as pay:
+        assert await ask(pay, count) == (count, 0)
+        await asyncio.sleep(HOUR)
+        assert await ask(pay, count, first=count) == (count, 0)
+
+
 @pytest.mark.parametrize(("seconds", "count"), [(2.0, 300), (4.2, 100)])
 async def test_slow_an_hour_ago(seconds, count):
     """A round trip of an hour ago says nothing about now."""

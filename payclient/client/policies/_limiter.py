@@ -235,14 +235,16 @@ class Limiter:
         if self._closed is not None:
             raise self._closed()
         paced_at = self.capacity.opens_at(now)  # after an idle time this lowers the limit
-        if (self._probing and self.in_flight >= self._max) or self._in_flight >= self.capacity.limit(now):
+        if self._probing and self.in_flight >= self._max:
             return math.inf
+        if self._in_flight >= self.capacity.limit(now):
+            paced_at = max(paced_at, self.capacity.grows_at(now, self._in_flight))
         return max(self.paused_until, self._due_at, paced_at)
 
     def _grant(self, now: float, priority: Priority) -> Ticket:
         if self._gap:
             self._pace(now)
-        self.capacity.take(now)
+        self.capacity.take(now, is_alone=not self._in_flight)
         self._in_flight += 1
         self._numbers += 1
         return Ticket(self._numbers, now, self._in_flight, is_awaited=priority is Priority.AWAITED)
