@@ -189,7 +189,7 @@ class ObservedLimiter(Limiter):
         fail = self._world.fail
         if self._in_flight > self._most:
             fail("limiter", f"{self._in_flight} attempts in flight where {self._most} are allowed")
-        if self._in_flight > self.limit:
+        if self._in_flight > self.limit and self.capacity.grows_at(now, self._in_flight - 1) > now:
             fail("limiter", f"{self._in_flight} attempts in flight at a limit of {self.limit:.3f}")
         if self.limit > self._most:
             fail("limiter", f"a limit of {self.limit}, above {self._most}")
