@@ -15,16 +15,34 @@ from docs.blocks import Reader
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "reconcile-every-night.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 EXAMPLES = PAGE.parents[1] / "examples"
+TONIGHT = "reports/2026-11-21"
 STUBS = {
-    "payclient": '[ "$1" = verify ] && { [ -e "$3/whole" ]; exit; }; '
-    'echo "$*" >>asked.txt; read -r status <next.txt; sed -i 1d next.txt; '
+    # A run that begins has a journal, and one that ends a manifest.
+    "payclient": 'echo "$*" >>asked.txt; read -r status <next.txt; sed -i 1d next.txt; '
+    '[ "$status" = 2 ] || { mkdir -p "$4" && touch "$4/journal.sqlite"; }; '
+    '[[ " 0 1 75 " != *" $status "* ]] || touch "$4/manifest.json"; '
     'cat said.txt 2>/dev/null || echo VERDICT; exit "$status"',
-    "mail": '{ echo "$2: $3"; cat; } >>mails.txt',
+    "mail": '{ echo "${@:2}"; cat; } >>mails.txt',
     "sleep": 'echo "$1" >>slept.txt',
     "date": '[ "$1" = +%F ] && echo 2026-11-21 || echo 093000',
 }
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the script is for bash")
+
+
+def stub(tmp_path, name, text, folder="bin"):
+    """Write a program."""
+    file = tmp_path / folder / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"#!/usr/bin/env bash\n{text}\n")
+    file.chmod(0o755)
+
+
+def put(tmp_path, *names):
+    """Put ledgers where the script has moved those that arrived."""
+    (tmp_path / "reports").mkdir(exist_ok=True)
+    for name in names:
+        (tmp_path / "reports" / f"{name}.csv").touch()
 
 
 @pytest.fixture
@@ -33,13 +51,10 @@ def night(tmp_path):
     shutil.copy(EXAMPLES / "nightly.sh", tmp_path)
 
     def night(*statuses, stubs=tuple(STUBS), folders=(), **environment):
-        bin_ = tmp_path / "bin"
-        bin_.mkdir(exist_ok=True)
         for name in stubs:
-            (bin_ / name).write_text(f"#!/usr/bin/env bash\n{STUBS[name]}\n")
-            (bin_ / name).chmod(0o755)
+            stub(tmp_path, name, STUBS[name])
         (tmp_path / "next.txt").write_text("".join(f"{status}\n" for status in statuses))
-        path = os.pathsep.join([str(bin_), *folders, "/usr/bin", "/bin"])
+        path = os.pathsep.join([str(tmp_path / "worse"), str(tmp_path / "bin"), *folders, "/usr/bin", "/bin"])
         done = subprocess.run(
             ["bash", "nightly.sh"], cwd=tmp_path, env={"PATH": path, **environment}, timeout=90, check=False
         )
@@ -54,11 +69,11 @@ def night(tmp_path):
     ("status", "mail"),
     [
         (0, []),
-        (1, ["Ledger: breaks, or not compared: finance@example.com", "VERDICT"]),
-        (2, ["Ledger: cannot be read, or a wrong option: finance@example.com", "VERDICT"]),
-        (3, ["Ledger: not set up, refused, or nothing was found: it@example.com", "VERDICT"]),
-        (70, ["Ledger: failed with status 70: it@example.com", "VERDICT"]),
-        (130, ["Ledger: failed with status 130: it@example.com", "VERDICT"]),
+        (1, [f"{TONIGHT}: breaks, or not compared finance@example.com", "VERDICT"]),
+        (2, [f"{TONIGHT}: cannot be compared, or a wrong option finance@example.com it@example.com", "VERDICT"]),
+        (3, [f"{TONIGHT}: not set up, refused, or nothing was found it@example.com", "VERDICT"]),
+        (70, [f"{TONIGHT}: failed with status 70 it@example.com", "VERDICT"]),
+        (130, [f"{TONIGHT}: failed with status 130 it@example.com", "VERDICT"]),
     ],
 )
 def test_status(night, status, mail):
@@ -74,26 +89,40 @@ def test_incomplete_and_then_clean(night):
 def test_incomplete_and_then_breaks(night):
     """What the last run says is mailed."""
     status, asked, _, mails = night(75, 1)
-    assert (status, asked, mails[0]) == (1, 2, "Ledger: breaks, or not compared: finance@example.com")
+    assert (status, asked, mails[0]) == (1, 2, f"{TONIGHT}: breaks, or not compared finance@example.com")
 
 
 def test_incomplete_all_night(night):
     """The number of runs is limited, and then a mail is sent."""
-    mails = ["Ledger: incomplete after 12 runs: it@example.com", "VERDICT"]
+    mails = [f"{TONIGHT}: incomplete after 12 runs it@example.com", "VERDICT"]
     assert night(*[75] * 20) == (75, 12, ["600"] * 11, mails)
 
 
 def test_incomplete_with_breaks(night, tmp_path):
-    """Breaks do not stop the repetition: rows that could not be asked are asked again."""
+    """Breaks do not stop the repetition: rows that could not be asked are asked again. Operations are told, too."""
     (tmp_path / "said.txt").write_text("INCOMPLETE: 1 break, 3 unresolved\n")
     status, asked, slept, mails = night(*[1] * 13)
-    assert (status, asked, len(slept), mails[0]) == (1, 12, 11, "Ledger: breaks, or not compared: finance@example.com")
+    mail = f"{TONIGHT}: breaks, or not compared finance@example.com it@example.com"
+    assert (status, asked, len(slept), mails[0]) == (1, 12, 11, mail)
 
 
 def test_without_payclient(night):
     """A command that is not there is not taken for breaks."""
-    status, _, _, mails = night(stubs=("mail", "sleep"))
-    assert (status, mails[0]) == (127, "Ledger: failed with status 127: it@example.com")
+    status, _, _, mails = night(stubs=("mail", "sleep", "date"))
+    assert (status, mails[0]) == (127, f"{TONIGHT}: failed with status 127 it@example.com")
+
+
+@pytest.mark.parametrize(("name", "text", "status"), [("mail", "exit 1", 70), ("sleep", "kill -9 $PPID", -9)])
+def test_untold(night, tmp_path, name, text, status):
+    """Breaks that nobody was told of are no success, and the run is repeated until somebody is."""
+    stub(tmp_path, name, text, "worse")
+    (tmp_path / "said.txt").write_text("INCOMPLETE: 1 break, 3 unresolved\n")
+    put(tmp_path, "2020-01-01")
+    assert night(*[1] * 13)[0] == status
+    (tmp_path / "worse" / name).unlink()
+    (tmp_path / "said.txt").unlink()
+    status, _, _, mails = night(1, 0)
+    assert (status, mails) == (0, ["reports/2020-01-01: breaks, or not compared finance@example.com", "VERDICT"])
 
 
 def test_first_night(night, tmp_path):
@@ -103,20 +132,30 @@ def test_first_night(night, tmp_path):
     assert ("--previous" in said, said.endswith(" --fail-on partial\n")) == (False, True)
 
 
-def test_last_whole_night(night, tmp_path):
-    """The previous run is the last night before this one whose report is whole, and then only news count."""
-    for name in ("2020-01-01/whole", "2020-01-02/whole", "2020-01-03/damaged", "9999-01-01/whole"):
-        (tmp_path / "reports" / name).mkdir(parents=True)
-    (tmp_path / "reports" / "2020-01-04.txt").touch()
-    (tmp_path / "reports" / "2020-01-02-2").mkdir()  # of another ledger of that day, as a refusal proposes
-    (tmp_path / "reports" / "2020-01-02-2" / "whole").touch()
-    (tmp_path / "reports" / "2020-01-02-rejudged").mkdir()  # its decisions are taken in 2020-01-02
-    (tmp_path / "reports" / "2020-01-02-rejudged" / "whole").touch()
-    assert night(75, 0)[:2] == (0, 2)
-    said = (tmp_path / "asked.txt").read_text().splitlines()
-    assert [line.partition(" --confirm-after 10m ")[2] for line in said] == [
-        "--previous reports/2020-01-02-2 --fail-on-new medium"
-    ] * 2
+def pairs(tmp_path):
+    """Give the day and the day before of each run that was asked for."""
+    lines = (tmp_path / "asked.txt").read_text().splitlines()
+    words = [line.replace("reports/", "").split() for line in lines]
+    return [(each[3], each[each.index("--previous") + 1] if "--previous" in each else None) for each in words]
+
+
+def test_previous(night, tmp_path):
+    """The previous run is what the script ended last, however its folder is named, and only news count then."""
+    put(tmp_path, "2020-01-01", "2020-01-02")
+    (tmp_path / "ledger.csv").touch()
+    assert night(0, 1, 75, 0)[:2] == (0, 4)
+    for name in ("2026-11-20", "2020-01-02-2", "2020-01-02-rejudged"):  # runs that somebody made beside them
+        (tmp_path / "reports" / name).mkdir()
+        (tmp_path / "reports" / name / "manifest.json").touch()
+    put(tmp_path, "2020-01-01-corrected")
+    assert night(0, 0)[:2] == (0, 6)
+    today = [("2026-11-21", "2020-01-02")]
+    again = [("2020-01-01-corrected", "2026-11-21"), *today]  # tonight's once more, as it was
+    assert pairs(tmp_path) == [("2020-01-01", None), ("2020-01-02", "2020-01-01"), *today * 2, *again]
+    put(tmp_path, "2020-01-03")
+    assert night(0, 0)[0] == 0
+    assert pairs(tmp_path)[6:] == [("2020-01-03", "2020-01-01-corrected"), *today]
+    assert (tmp_path / "asked.txt").read_text().endswith("--previous reports/2020-01-02 --fail-on-new medium\n")
 
 
 def test_each_ledger_once(night, tmp_path):
@@ -126,29 +165,30 @@ def test_each_ledger_once(night, tmp_path):
             (tmp_path / "ledger.csv").write_text(text)
         night(0)
         assert not (tmp_path / "ledger.csv").exists()
-        for ledger in (tmp_path / "reports").glob("*.csv"):
-            (ledger.with_suffix("") / "manifest.json").parent.mkdir(exist_ok=True)
-            (ledger.with_suffix("") / "manifest.json").touch()
     asked = [line.split()[1:4] for line in (tmp_path / "asked.txt").read_text().splitlines()]
     texts = [(tmp_path / ledger).read_text() for ledger, _, _ in asked]
     assert texts == ["one", "one", "two", "two"]
     assert [ledger for ledger, _, _ in asked] == [f"{folder}.csv" for _, _, folder in asked]
 
 
-def test_interrupted_nights(night, tmp_path):
-    """Each earlier ledger without a report is reconciled before tonight's, the oldest first, if it wasn't refused."""
-    for name in ("2020-01-01", "2020-01-02", "2020-01-03"):
-        (tmp_path / "reports" / name).mkdir(parents=True)
-        (tmp_path / "reports" / f"{name}.csv").touch()
-    (tmp_path / "reports" / "2020-01-02" / "manifest.json").touch()
+def test_not_compared(night, tmp_path):
+    """A ledger that is refused is taken up again every night, after the night that is over, and delays no other."""
+    put(tmp_path, "2020-01-01", "2020-01-02")
+    assert night(2, 0, 2)[:2] == (2, 3)
     (tmp_path / "ledger.csv").touch()
-    status, asked, _, mails = night(2, 3, 0)
-    told = ["Ledger: cannot be read, or a wrong option: finance@example.com", "VERDICT"]
-    told += ["Ledger: not set up, refused, or nothing was found: it@example.com", "VERDICT"]
-    assert (status, asked, mails) == (0, 3, told)
-    folders = [line.split(" --out ")[1].split()[0] for line in (tmp_path / "asked.txt").read_text().splitlines()]
-    assert folders == [f"reports/{day}" for day in ("2020-01-01", "2020-01-03", "2026-11-21")]
-    assert night(0, 0)[1] == 3 + 2  # 2020-01-03 again, and today
+    assert night(1, 0)[:2] == (0, 5)
+    assert pairs(tmp_path)[3:] == [("2020-01-01", "2020-01-02"), ("2026-11-21", "2020-01-01")]
+
+
+@pytest.mark.parametrize("status", [3, 70])
+def test_interrupted(night, tmp_path, status):
+    """What began is ended first, so that the next night starts from it. A ledger without a report isn't overtaken."""
+    put(tmp_path, "2020-01-01", "2020-01-02")
+    (tmp_path / "ledger.csv").touch()
+    assert night(0, status)[:2] == (status, 2)
+    assert night(0, 0)[:2] == (0, 4)
+    began = [("2020-01-02", "2020-01-01")]
+    assert pairs(tmp_path) == [("2020-01-01", None), *began * 2, ("2026-11-21", "2020-01-02")]
 
 
 @pytest.mark.slow
@@ -165,6 +205,7 @@ def test_for_real(night, tmp_path):
         first = json.loads((folder / "summary.json").read_text())
         before = folder.rename(folder.with_name("2020-01-01"))
         before.with_name(f"{folder.name}.csv").rename(tmp_path / "ledger.csv")
+        (tmp_path / "reports" / "nights.txt").write_text("reports/2020-01-01\n")
         assert night(**real)[0] == 0
     (folder,) = {path for path in before.parent.iterdir() if path.is_dir()} - {before}  # midnight may have passed
     second = json.loads((folder / "summary.json").read_text())
