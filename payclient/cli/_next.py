@@ -125,6 +125,9 @@ def _after_other_run(error: JournalError, call: Call, bound: Mapping[str, Any]) 
         judging, other = bound.get("judging", JudgingOptions()), bound.get("other", StatementOptions())
         rules, before = other.declared(judging.rules()), about_of(journal).rules
         changed |= {*reconcile.changed_rules(rules, reconcile.with_reading_of(rules, before))}  # these take another run
+        previous = None if journal.previous is None else out.parent / journal.previous.folder
+        if previous is not None and (previous / MANIFEST).exists() and "--previous" not in dict(call.options):
+            return call.having(("--previous", str(previous)))  # else the next night would know nothing of those before
     may_rejudge = error.rules and changed == {*error.rules} and {"not_found_messages", "statement"}.isdisjoint(changed)
     return rejudging(call, out) if may_rejudge else call.having(("--out", new_path(out)))
 

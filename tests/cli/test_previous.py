@@ -58,6 +58,7 @@ def test_second_night(second, night, command, tmp_path):
     assert said[3].endswith(f"in the run {run}")
     other = night("21", lines=NEXT)
     assert (other.status, "belongs to another run: previous was" in other.err) == (2, True)
+    assert other.following[0][-2:] == ["--previous", "20"]  # without it the chain of nights would end
     assert_written_again(command, tmp_path, status=1)
     assert command("diff", "moved", "21", "--quiet").status == 1
 
