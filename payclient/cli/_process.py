@@ -237,13 +237,13 @@ def abandon(stream: TextIO) -> None:
     os.close(nowhere)
 
 
-_SECONDS = re.compile(r"\d{1,9}(\.\d+)?", re.ASCII)
+_SECONDS = re.compile(r"\d{1,9}(\.\d+)?s?", re.ASCII)
 
 
 def _read_seconds(_: object, tokens: Sequence[Token]) -> float:
     text = tokens[0].value
     if _SECONDS.fullmatch(text):
-        return float(text)
+        return float(text.removesuffix("s"))
     from payclient.reconcile import read_duration  # noqa: PLC0415  `10` need not load it
 
     if (duration := read_duration(text)) is None:

@@ -142,6 +142,14 @@ def test_withdrawn_after_a_rejudge(run, accepted, take, command):
     assert run("third", "--previous", "second").status == 1
 
 
+def test_into_a_rejudged_run(run, first, take, command, tmp_path):
+    """A decision in the folder of the run that was judged again counts in the night after that run, too."""
+    assert command("rejudge", "first", "--out", "again").status == 1
+    decided = dict.fromkeys(("T1", "T2", "T3"), "accepted until 2999-12-31")
+    assert take(tmp_path / "again" / "report.xlsx", **decided).status == 0
+    assert run("second", "--previous", "first").status == 0
+
+
 def test_two_folders(run, first, take, tmp_path):
     """The decisions that are asked for and those of the previous run count together."""
     assert run("second", "--previous", "first").status == 1

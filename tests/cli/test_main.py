@@ -97,6 +97,7 @@ def test_misspelt(command, subtests):
         (["reconcile", "ledger.csv", "report"], "payclient: --out FOLDER is missing"),
         (["show", "report", "more"], "payclient: unexpected: more"),
         (["sandbox", "--latency", "none"], "payclient: --latency must be a duration"),
+        (["sandbox", "--latency", "1.5s", "--seed", "x"], "payclient: --seed must be a whole number"),
         (["demo", "--rows", "3"], "payclient: Invalid value"),
     ]:
         with subtests.test(arguments=arguments):
