@@ -96,7 +96,9 @@ class PastRun:
                 continue
             is_now, is_settled = is_listed(reference), side is not None and side["is_settled"]
             state = status["service_meaning"] or status["service"]
-            is_special = _is_unfinished(row["bucket"], state) or "was_paid" in row or Code.DUPLICATE_REFERENCE in codes
+            is_accepted = any(each.get("is_accepted") for each in row["findings"])
+            is_unfinished = _is_unfinished(row["bucket"], state, is_accepted=is_accepted)
+            is_special = is_unfinished or "was_paid" in row or Code.DUPLICATE_REFERENCE in codes
             if is_missed or Code.LEFT_THE_LEDGER in codes:
                 yield reference, _LEFT, text
             elif is_special or (is_now and is_settled):
@@ -118,7 +120,9 @@ class PastRun:
         memory = next((each for each in map(json.loads, texts) if "settled" in each), dict[str, Any]())
         paid = (row.service_status is Status.PAID and row.bucket is not Bucket.UNRESOLVED for row in judged)
         is_paid = "" in alone or any(row.was_paid for row in judged) or any(paid)
-        is_carried = has_left or (not is_listed and any(_is_unfinished(row.bucket, row.state) for row in judged))
+        is_accepted = any(each.is_accepted for row in judged for each in row.findings)
+        unfinished = (_is_unfinished(row.bucket, row.state, is_accepted=is_accepted) for row in judged)
+        is_carried = has_left or (not is_listed and any(unfinished))
         sides = [row.other_side for row in judged if row.other_side is not None]
         settled = next((side.settled for side in sides if side.settled), None)
         if settled is None and memory:
@@ -179,9 +183,10 @@ def _codes(row: Mapping[str, Any]) -> set[str]:
     return {finding["code"] for finding in row["findings"]}
 
 
-def _is_unfinished(bucket: str, state: str) -> bool:
+def _is_unfinished(bucket: str, state: str, *, is_accepted: bool) -> bool:
     """Return whether a row is asked about again if it leaves the ledger. A rejected one is if the service knows it."""
-    return bucket in _UNFINISHED or (bucket == Bucket.REJECTED and bool(state))
+    # What was accepted is a break again after its last day.
+    return is_accepted or bucket in _UNFINISHED or (bucket == Bucket.REJECTED and bool(state))
 
 
 def _listed(row: Mapping[str, Any]) -> nights.ListedRow:

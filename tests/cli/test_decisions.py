@@ -244,6 +244,20 @@ def test_refused(run, first, take, command, tmp_path):
     assert "rows.jsonl: it was changed" in take(mailed, "--folder", str(first)).err
 
 
+def test_accepted_row_leaves(run, accepted, take, tmp_path):
+    """A row that was accepted is asked about after it left the ledger, so that it is a break again when that ends."""
+    (tmp_path / "rules.toml").write_text("may_leave = true\n")
+    assert take(accepted / "report.xlsx", T2="accepted until 2999-12-31", T3="accepted until 2999-12-31").status == 0
+    for before, night in (("first", "second"), ("second", "third")):
+        assert run(night, "--previous", before, "--rules", "rules.toml", lines=["T4,1,Paid"]).status in (0, 1)
+        left = {each["reference"]: each["bucket"] for each in rows_of(tmp_path / night) if each["carried_from"]}
+        assert left == dict.fromkeys(("T1", "T2", "T3"), "matched")
+    assert take(accepted / "report.xlsx", T1="raised with the service").status == 0
+    run("fourth", "--previous", "third", "--rules", "rules.toml", lines=["T4,1,Paid"])
+    left = {each["reference"]: each["bucket"] for each in rows_of(tmp_path / "fourth") if each["carried_from"]}
+    assert left == {"T1": "break", "T2": "matched", "T3": "matched"}
+
+
 def test_carried_row(run, first, take, tmp_path):
     """A row that was carried over from the previous run is decided like any other, also where it has another's line."""
     run("second", "--previous", "first", lines=["T3,2,Paid"])
