@@ -221,9 +221,7 @@ class _Reconciler:
                     await self.yield_to_loop()
         if are_ageless == {True}:
             self._rules.check_columns(("reference",), has_statement=has_statement)
-        finish = partial(
-            self._journal.finish_ledger, previous=self._previous, has_statement=has_statement, rules=self._rules
-        )
+        finish = partial(self._journal.finish_ledger, previous=self._previous, rules=self._rules)
         await in_thread(finish, kinds.ignored)
         self._tell(self._done)
 

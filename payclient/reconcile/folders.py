@@ -89,6 +89,9 @@ class PastRun:
     def _kept(
         self, is_listed: Callable[[str], bool], on_row: Callable[[nights.ListedRow], bool]
     ) -> Iterator[tuple[str, str, bytes]]:
+        # A night without a statement leaves the state of its breaks unknown.
+        memory = ((json.loads(text).get("state"), reference) for reference, text in self.memory())
+        unknown = {reference for state, reference in memory if state == BreakState.NOT_KNOWN}
         for row, text in self.lines():
             reference, side, status, codes = row["reference"], row.get("statement"), row["status"], _codes(row)
             is_missed = not row["carried_from"] and (side is None or side["is_in_ledger"]) and on_row(_listed(row))
@@ -98,7 +101,7 @@ class PastRun:
             state = status["service_meaning"] or status["service"]
             is_accepted = any(each.get("is_accepted") for each in row["findings"])
             is_unfinished = _is_unfinished(row["bucket"], state, is_accepted=is_accepted)
-            is_special = is_unfinished or "was_paid" in row or Code.DUPLICATE_REFERENCE in codes
+            is_special = is_unfinished or "was_paid" in row or Code.DUPLICATE_REFERENCE in codes or reference in unknown
             if is_missed or Code.LEFT_THE_LEDGER in codes:
                 yield reference, _LEFT, text
             elif is_special or (is_now and is_settled):
@@ -122,7 +125,8 @@ class PastRun:
         is_paid = "" in alone or any(row.was_paid for row in judged) or any(paid)
         is_accepted = any(each.is_accepted for row in judged for each in row.findings)
         unfinished = (_is_unfinished(row.bucket, row.state, is_accepted=is_accepted) for row in judged)
-        is_carried = has_left or (not is_listed and any(unfinished))
+        is_unknown = any(each.state is BreakState.NOT_KNOWN for each in breaks.values())
+        is_carried = has_left or (not is_listed and (is_unknown or any(unfinished)))
         sides = [row.other_side for row in judged if row.other_side is not None]
         settled = next((side.settled for side in sides if side.settled), None)
         if settled is None and memory:

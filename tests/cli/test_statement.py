@@ -263,3 +263,23 @@ def test_lost_night(night, service, tmp_path):
     assert night(*lost, lines=ledger).status == 0
     both = night("23", "--statement", "22.csv", "--previous", "21", lines=ledger)
     assert (both.status, "has no report" in both.err) == (0, False)
+
+
+def test_night_without_a_statement(night, service, tmp_path):
+    """After a night without a statement, its breaks are followed: those that it alone had at once, others later."""
+    service.add(reference="T2", amount=7000, status="Paid")
+    (tmp_path / "rules.toml").write_text("may_leave = true\n")
+    for name, lines in (("20", "T2,7000\n"), ("22", ""), ("23", "T1,15000\n")):
+        (tmp_path / f"{name}.csv").write_text(f"reference,amount\n{lines}")
+    both = [["T1", "not_settled"], ["T2", "not_in_ledger"]]
+    for name, statement, lines, breaks in (
+        ("20", True, ["T1,15000,Paid"], both),
+        ("21", False, ["T3,15000,Paid"], both[1:]),
+        ("22", True, ["T3,15000,Paid"], both),
+        ("23", True, ["T2,7000,Paid"], []),
+    ):
+        more = ["--statement", f"{name}.csv"] if statement else []
+        before = [] if name == "20" else ["--previous", str(int(name) - 1)]
+        night(name, "--rules", "rules.toml", *more, *before, lines=lines)
+        found = [each for each in sorted(breaks_of(tmp_path / name)) if each[0] != "T3"]
+        assert found == breaks, name

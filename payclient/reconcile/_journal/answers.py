@@ -231,7 +231,6 @@ class StoredStatement:
 
     totals: StatementTotals
     after: int  # the last position before the references that only the statement has
-    ledger_rows: int  # the carried rows follow
 
 
 class StoredLines:
@@ -284,11 +283,10 @@ _CREATIONS = "SELECT DISTINCT created_at FROM entries WHERE position <= ? AND le
 
 
 def carry_over(
-    writing: sqlite3.Connection, remembered: records.Records, *, after: int, has_statement: bool, rules: Rules
+    writing: sqlite3.Connection, remembered: records.Records, *, after: int, rules: Rules
 ) -> records.LedgerChange:
     """Store the records of the previous run and, *after* the ledger, its rows to look up again. Compare the ledgers."""
-    # *writing* is in a transaction, with the index of the references. What the statement alone had is looked up again
-    # only with a statement.
+    # *writing* is in a transaction, with the index of the references.
     position, find = after, writing.cursor().execute
     query = "SELECT 1 FROM entries WHERE reference = ? AND position <= ? LIMIT 1"
     writing.execute(_LISTED)
@@ -308,7 +306,7 @@ def carry_over(
         if earlier != records.ReferenceRecord(reference=earlier.reference):
             cells = earlier.reference, len(earlier.breaks), records.record_cell(earlier)
             writing.execute(tables.insertion("earlier", len(cells)), tables.with_checksum(*cells))
-        for entry in entries if earlier.is_in_ledger or has_statement else ():
+        for entry in entries:
             position += 1
             writing.execute(tables.ADD_ENTRY, tables.with_checksum(position, None, *tables.entry_cells(entry)))
     change = records.ledger_change(writing.cursor().execute(_BOTH_LEDGERS, (after,)), first, rules.time_zone)

@@ -267,7 +267,6 @@ class Journal:
         ignored: Sequence[IgnoredLines] = (),
         *,
         previous: tuple[records.PreviousRun, records.Records] | None = None,
-        has_statement: bool = False,
         rules: Rules = STRICT,
     ) -> None:
         """Record that all rows were added, with those *ignored* by the rules and the *previous* record of each."""
@@ -279,9 +278,7 @@ class Journal:
             if previous is not None:
                 run, remembered = previous
                 notes["previous"] = evolve(run, rows=self._ledger.count)
-                change = stored.carry_over(
-                    db, remembered, after=self._ledger.count, has_statement=has_statement, rules=rules
-                )
+                change = stored.carry_over(db, remembered, after=self._ledger.count, rules=rules)
                 notes["ledger change"] = change
             for statement in _FINISH_LEDGER:
                 db.execute(statement)
@@ -313,7 +310,7 @@ class Journal:
         """Record that the whole statement was added, and add the references that only it has."""
         if self._statement.finish():
             return
-        statement = stored.StoredStatement(totals=totals, after=self.rows, ledger_rows=self._last_of_ledger())
+        statement = stored.StoredStatement(totals=totals, after=self.rows)
         with self._database.writing() as db:
             db.execute(tables.INDEXES[-1])
             for position, (reference, line) in enumerate(self._database.read(_NOT_IN_LEDGER), statement.after + 1):
@@ -323,16 +320,20 @@ class Journal:
         self.set_note("statement", statement)
 
     def side_of(self, lookup: judgement.PendingLookup, rules: Rules) -> StatementSide | None:
-        """Return the side of the statement, and of earlier ones, about a reference. None without a statement."""
-        if self.statement is None:
+        """Return the side of the statement, and of earlier ones, about a reference. None if none lists it."""
+        earlier, statement = lookup.earlier, self.statement
+        if earlier is None or earlier.is_in_ledger:
+            last = stored.MAX_POSITION if statement is None else statement.after
+        else:
+            last = self._last_of_ledger()
+        is_in_ledger = lookup.position <= last
+        if statement is None and is_in_ledger:
             return None
-        earlier = lookup.earlier
         lines = list(map(tables.entry_from, self._database.fetch(_STATEMENT, (lookup.reference,))))
         usable = [line for line in lines if isinstance(line, Entry)]
-        was_in_ledger = earlier is None or earlier.is_in_ledger
         return StatementSide(
             settled=settled_by(usable, rules, None if earlier is None else earlier.settled),
-            is_in_ledger=lookup.position <= (self.statement.after if was_in_ledger else self.statement.ledger_rows),
+            is_in_ledger=is_in_ledger,
             unusable_line=next((line.line for line in lines if isinstance(line, RejectedEntry)), None),
         )
 
@@ -423,7 +424,7 @@ class Journal:
             if previous.rows < position <= (stored.MAX_POSITION if self.statement is None else self.statement.after):
                 carried_from = earlier.carried_from or previous.run
         side = None
-        if self.statement is not None:
+        if self.statement is not None or carried_from:
             side = self.side_of(judgement.PendingLookup(reference, position, (), earlier), rules)
         if isinstance(entry, RejectedEntry):
             return judgement.Case(entry=entry, earlier=earlier, carried_from=carried_from)
