@@ -55,7 +55,7 @@ _MIN_CUT_GAP = 1.0  # seconds
 _MIN_RATE = 0.5  # per second, of all workers together: the longest delay after the end of a storm is two seconds
 _WINDOW = 2.0  # the throughput is measured over these seconds
 _ROUND_TRIP = 0.1  # seconds. A guess, only for the pace of refusals
-_PATIENCE = 0.5  # seconds until slow start doubles if nothing is heard
+_SILENCE = 0.5  # seconds until slow start doubles if nothing is heard
 _FORGET = 30.0  # seconds without an attempt that reset everything
 _SMOOTHING = 0.1  # weight of the newest round trip in their mean
 _MAX_ANSWERS = 4000  # within `_WINDOW`
@@ -145,7 +145,7 @@ class Capacity:
         """Return when slow start allows one more than *in_flight* attempts of which nothing is heard."""
         if in_flight >= min(self._max, self.concurrency(now)) // 1:
             return math.inf
-        return self._silent_since + _PATIENCE * math.log2((in_flight + 1) / self._slow_start)
+        return self._silent_since + _SILENCE * math.log2((in_flight + 1) / self._slow_start)
 
     def concurrency(self, now: float) -> float:
         """Return the number of attempts in flight that ends slow start."""
