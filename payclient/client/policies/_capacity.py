@@ -19,7 +19,7 @@ How much the service takes, learnt from the results of attempts: a number in fli
     bound start at least four fifths of their even spacing apart: if two start together and one is refused, it may have
     met a limit of the rate that allows no burst. Once there is a rate, an early refusal is about it.
 5.  Slow start: at the start, after a pause, an outage and a closed time, few may be in flight, and one more for each
-    accepted attempt. At the start they double after each half second in which nothing is heard: a slow service would
+    accepted attempt. At the start they double after each half second until anything is heard: a slow service would
     answer one after the other, each too late for the next.
 6.  Some failures of the service are normal. Two of them are worth a refusal in rule 4. If, of the last 50, requests
     exceed twice the accepted ones, a fifth fewer may be in flight. If ten times, failures count as refusals. A seventh
@@ -102,7 +102,7 @@ class Capacity:
     def _forget_all(self) -> None:
         self._slow_start = min(self._slow_start, self._initial)
         self._sent_at = 0.0  # the last attempt, or the end of a pause
-        self._silent_since = 0.0  # when the first attempt in flight started. Infinite: some were refused or failed
+        self._silent_since = 0.0  # when the first attempt in flight started. Infinite: one has ended
         self.round_trip: float = _ROUND_TRIP  # mean seconds from a grant to an accepted response
         self._bound = math.inf  # number in flight. Its time stands below
         self._bound_at = 0.0
@@ -195,6 +195,7 @@ class Capacity:
 
     def accepted(self, ticket: Ticket, now: float) -> None:
         self._recent.append((ticket, True))
+        self._silent_since = math.inf
         self.round_trip += _SMOOTHING * (now - ticket.started_at - self.round_trip)
         self._answered_at.append(now)
         if ticket.started_at < self._cut_at:
