@@ -173,7 +173,9 @@ def test_rule_and_decision():
     other = attrs.evolve(rule, reference="T2")
     found = with_decisions(Rules(accepted=[rule, other]), [ACCEPTED]).accepted
     assert [(each.reference, each.owner) for each in found] == [("T1", "Ana"), ("T2", "y")]
-    assert with_decisions(Rules(accepted=[rule, other]), [RAISED]).accepted == (rule, other)
+    assert with_decisions(Rules(accepted=[rule, other]), [RAISED]).accepted == (other,)
+    nothing = attrs.evolve(RAISED, resolution=None)
+    assert with_decisions(Rules(accepted=[rule, other]), [nothing]).accepted == (rule, other)
 
 
 def test_cells():

@@ -179,8 +179,8 @@ def _read(line: bytes, previous: str) -> tuple[Decision, str]:
 
 
 def with_decisions(rules: Rules, decisions: Iterable[Decision]) -> Rules:
-    """Return *rules* with the acceptances. A decision about a difference wins over a rule about it."""
+    """Return *rules* with the acceptances. Any decision about a difference wins over a rule that accepts it."""
     latest = {decision.key: decision for decision in decisions}
-    accepted = [acceptance for decision in latest.values() if (acceptance := decision.acceptance) is not None]
-    by_key = {(one.reference, one.code): one for one in (*rules.accepted, *accepted)}
-    return evolve(rules, accepted=by_key.values()) if accepted else rules
+    decided = {key: decision.acceptance for key, decision in latest.items() if decision.resolution is not None}
+    by_key = {(one.reference, one.code): one for one in rules.accepted} | decided
+    return evolve(rules, accepted=filter(None, by_key.values())) if decided else rules
