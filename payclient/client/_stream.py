@@ -44,6 +44,7 @@ References: TypeAlias = Iterable[str] | AsyncIterable[str]
 in_bulk: Final = ContextVar("payclient_in_bulk", default=False)
 """Whether a lookup is a row that waits out an outage: if it were rejected, it would only be asked again later."""
 
+_ALONE = 5.0  # seconds without an outcome until another row is tried: one bad reference doesn't hold up the others
 _DEFERRED_PER_WORKER = 16
 PASSES: int = 4
 _FIRST_WAIT = 5.0
@@ -212,6 +213,7 @@ class Stream:
         finally:
             self._ready.clear()
             self._deferred.clear()
+            self._clock.cancel(self)
             self._clock.stop()
             self._wakeup.set()
 
@@ -311,9 +313,10 @@ class Stream:
 
     async def _work(self) -> None:
         while (row := await self._next_row()) is not None and not self._is_stopping:
-            is_one_enough = self._deferral.is_on and not self._deferral.is_reached
-            if self._started < self._concurrency and not (self._is_ending or is_one_enough):
-                self.start()
+            if self._deferral.is_on and not self._deferral.is_reached:
+                self._clock.schedule(self, self._clock.now() + _ALONE)
+            else:
+                self.fire()
             self._asking += 1
             try:
                 outcome = await self._ask(row)
@@ -326,6 +329,11 @@ class Stream:
             while len(self._ready) >= self._concurrency:
                 self._room.clear()
                 await self._room.wait()
+
+    def fire(self) -> None:
+        """Start one more worker: before the service is reached, only if nothing was heard for some seconds."""
+        if self._started < self._concurrency and not self._is_ending:
+            self.start()
 
     async def _next_row(self) -> PendingRow | None:
         async with self._turn:

@@ -346,9 +346,10 @@ def test_bulk_beside(kind):
             try:
                 async with pay.stream_transactions((f"B{n}" for n in range(3000)), concurrency=8) as outcomes:
                     rows = [await anext(outcomes)]
-                    if has_callers:
-                        delay = 12.0 if kind == "black hole" else 6.0  # there is an outage then
-                        loop.call_at(began + delay, come, crowd(pay, rate=20, until=began + 64.0))
+                    delay = 12.0 if kind == "black hole" else 6.0  # there is an outage then
+                    callers = partial(crowd, pay, rate=20, until=began + 64.0)
+                    # In either case, because of two timers of the same moment the number of all decides which is first.
+                    loop.call_at(began + delay, come if has_callers else callable, callers)
                     rows += [outcome async for outcome in outcomes]
             except PayClientError as error:
                 rows.append(error)
@@ -361,7 +362,7 @@ def test_bulk_beside(kind):
         with closing(VirtualTimeLoop()) as loop:
             return loop.run_until_complete(streamed(**options))
 
-    tasks, come = [], lambda callers: tasks.append(asyncio.create_task(callers))
+    tasks, come = [], lambda callers: tasks.append(asyncio.create_task(callers()))
     alone, beside = on_its_own_clock(has_callers=False), on_its_own_clock(has_callers=True)
     (calls,) = (task.result() for task in tasks)
     assert len(calls) > 1000

@@ -600,3 +600,16 @@ async def test_eager_tasks(concurrency):
 
     async with stream(found, (f"T{number}" for number in range(3000)), concurrency=concurrency) as outcomes:
         assert sorted([outcome.index async for outcome in outcomes]) == list(range(3000))
+
+
+async def test_first_row_that_lasts():
+    """While nothing is heard of the first row, others are tried, so that one bad reference does not hold them up."""
+
+    async def lookup(reference):
+        await asyncio.sleep(600.0 if reference == "T0" else 0.1)
+        return transaction(reference)
+
+    async with stream(lookup, [f"T{number}" for number in range(100)], concurrency=10) as outcomes:
+        for _ in range(99):
+            assert (await anext(outcomes)).reference != "T0"
+        assert 5.0 < now() < 8.0
