@@ -147,7 +147,7 @@ class Admission:
             with ExitStack() as on_failure:  # time of the clock that the phase reads
                 with LookupPhase(lookup, "queued"):
                     began_at, refused = lookup.began_at, self.refused.get(lookup.reference, NOT_REFUSED)
-                    if refused.chance < _LAST:  # others go first, even if they come in a pause
+                    if refused.chance < _LAST:  # others go first, even if they begin in a pause
                         began_at = max(began_at, refused.at, self.limiter.paused_until)
                     ticket = await self.limiter.acquire(
                         lookup.priority, began_at=began_at, until=lookup.until, is_again=lookup.attempts > 0

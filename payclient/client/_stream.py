@@ -44,7 +44,7 @@ References: TypeAlias = Iterable[str] | AsyncIterable[str]
 in_bulk: Final = ContextVar("payclient_in_bulk", default=False)
 """Whether a lookup is a row that waits out an outage: if it were rejected, it would only be asked again later."""
 
-_ALONE = 5.0  # seconds without an outcome until another row is tried: one bad reference doesn't hold up the others
+_ALONE = 5.0  # seconds without an outcome until another row is tried: one bad reference blocks no other
 _DEFERRED_PER_WORKER = 16
 PASSES: int = 4
 _FIRST_WAIT = 5.0
