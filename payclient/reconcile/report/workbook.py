@@ -148,28 +148,28 @@ class BookWriter:
             raise cause from error
 
 
-Column = partial(RowColumn, "", Kind.NUMBER)
+_Column = partial(RowColumn, "", Kind.NUMBER)
 
 _MONEY = (
-    *(Column("Rows", 10), Column("Ledger amount", 20), Column("Service amount", 20)),
-    *(Column("Ledger paid", 20), Column("Service paid", 20), Column("Difference", 20)),
+    *(_Column("Rows", 10), _Column("Ledger amount", 20), _Column("Service amount", 20)),
+    *(_Column("Ledger paid", 20), _Column("Service paid", 20), _Column("Difference", 20)),
 )
 
 _GONE = "Resolved"
 
 COLUMNS: Mapping[str, tuple[RowColumn, ...]] = {
-    "Summary": (Column("Result", 30), Column("In words", 100), *_MONEY),
+    "Summary": (_Column("Result", 30), _Column("In words", 100), *_MONEY),
     **dict(SHEETS.values()),
     _GONE: (
-        *(Column("Reference", 22), Column("Severity", 10), Column("Finding", 24), Column("What", 70)),
-        *(Column("State", 12), Column("Resolved by", 16), Column("Why not known", 50)),
-        *(Column("First seen", 20), Column("Age in days", 10)),
+        *(_Column("Reference", 22), _Column("Severity", 10), _Column("Finding", 24), _Column("What", 70)),
+        *(_Column("State", 12), _Column("Resolved by", 16), _Column("Why not known", 50)),
+        *(_Column("First seen", 20), _Column("Age in days", 10)),
     ),
     "Tie-out": (
-        *(Column("Step", 26), Column("Description", 50), _MONEY[0], Column("Added", 18), Column("Taken off", 18)),
-        *(Column("Net", 18), Column("Running total", 20)),
+        *(_Column("Step", 26), _Column("Description", 50), _MONEY[0], _Column("Added", 18), _Column("Taken off", 18)),
+        *(_Column("Net", 18), _Column("Running total", 20)),
     ),
-    "To sign": (Column("What", 30), Column("Value", 100)),
+    "To sign": (_Column("What", 30), _Column("Value", 100)),
 }
 """The sheets in their order, each with its columns. `Resolved` is there with a previous run."""
 
