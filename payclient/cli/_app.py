@@ -205,7 +205,8 @@ def _words(error: PayClientError, call: Call) -> str:
 def _about_usage(error: CycloptsError) -> str:
     error.verbose = False
     called = next(reversed(error.command_chain or ()), "")
-    example = _examples(called).splitlines()[0][2:] if called in COMMANDS else ""
+    lines = _examples(called).splitlines() if called in COMMANDS else []  # Python's -OO drops docstrings
+    example = lines[0][2:] if lines else f"payclient {called} --help"
     if isinstance(error, UnusedCliTokensError):
         return f"unexpected: {shlex.join(error.unused_tokens or ())}; the command is like: {example}"
     if isinstance(error, MissingArgumentError) and error.argument is not None:
