@@ -204,9 +204,9 @@ def _at(call: Call, missing: Path, folder: Path) -> Call:
         return str(folder) if Path(text) == missing else text
 
     words = call.words if call.name == "reconcile" else tuple(map(meant, call.words))
-    return attrs.evolve(
-        call, words=words, options=tuple((flag, value and meant(value)) for flag, value in call.options)
-    )
+    named = ("--previous", "--decisions", "--folder")  # another option may have the same word
+    options = ((flag, meant(value) if value and flag in named else value) for flag, value in call.options)
+    return attrs.evolve(call, words=words, options=tuple(options))
 
 
 def after_verdict(summary: Summary, references: Sequence[str], call: Call, out: Path) -> Iterator[Call]:

@@ -99,6 +99,12 @@ def test_refused(night, configured, first, service, tmp_path):
     assert contents(tmp_path / "20") == before
 
 
+def test_same_word(configured, first):
+    """Instead of a missing folder the one that is meant is named, and a reference of the same name stays."""
+    result = configured("reconcile", "ledger.csv", "--out", "out", "--previous", "T9", "--canary", "T9")
+    assert result.following[0][-4:] == ["--previous", "20", "--canary", "T9"]
+
+
 @pytest.mark.parametrize(
     ("edit", "following"),
     [
