@@ -204,10 +204,10 @@ def _folders_before(source: Path) -> list[Path]:
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         since = json.loads(read_own(source / "summary.json"))["since"]
         runs = {of_manifest(source, "run"), *(night["run"] for night in (since["trend"] if since else ()))}
-        beside = [path.parent for path in sorted(source.resolve().parent.glob(f"*/{MANIFEST}"))]
-        again = {of_manifest(folder, "run"): of_manifest(folder, "judged_again") for folder in beside}
-        runs |= {again[run]["run"] for run in runs if again.get(run)}
-        return [folder for folder in beside if of_manifest(folder, "run") in runs]
+        folders = [path.parent for path in sorted(source.resolve().parent.glob(f"*/{MANIFEST}"))]
+        beside = [(folder, of_manifest(folder, "run"), of_manifest(folder, "judged_again")) for folder in folders]
+        runs |= {again["run"] for _, run, again in beside if again and run in runs}
+        return [folder for folder, run, _ in beside if run in runs and folder != source.resolve()]
     return []
 
 
