@@ -89,18 +89,11 @@ __all__ = [
     "__version__",
 ]
 
-_HOME = {
-    "payclient.client": ("AsyncClient", "Attempt", "Confirmation", "FieldDifference", "RetryPolicy", "Stats"),
-    "payclient.protocol": ("Environment", "Failed", "Found", "Outcome", "Transaction"),
-    "payclient._shared.version": ("__version__",),
-    "payclient.errors": tuple(name for name in __all__ if name.endswith("Error")),
-}
-
 _PUBLIC = ("blocking", "engines", "errors", "otel", "reconcile", "testing", "transports")
 """Modules that messages and pages name: `import payclient` is enough for them."""
 
 if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there
-    _get, __dir__ = load_at_first_use(__name__, _HOME)
+    _get, __dir__ = load_at_first_use(__name__, "errors", "protocol", "client", "_shared.version")
 
     def __getattr__(name: str) -> object:
         if name == "Client":

@@ -9,12 +9,10 @@ import re
 import ssl
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import aclosing, suppress
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from shutil import get_terminal_size
-from threading import Thread
 from typing import Annotated, Any, BinaryIO
 
 from attrs import define, field, frozen
@@ -24,6 +22,7 @@ from rich.cells import cell_len
 from payclient import AsyncClient, Transaction, errors
 from payclient._shared.escape import escape_unprintable, plural
 from payclient._shared.options import DEADLINE
+from payclient._shared.until_done import in_new_thread
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._process import Call, Deadline, Exit, JsonFlag, OwnStreams, Streams, aligned, refuse, status_of
 from payclient.client import resolve_base_url, resolve_environment
@@ -126,7 +125,7 @@ async def read_references(stream: BinaryIO) -> AsyncIterator[str]:
     # Bytes that are not UTF-8 become characters that no reference may have: they cost their own line and no other.
     decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
     rest = ""
-    while chunk := await _read(stream):
+    while chunk := await in_new_thread("payclient-stdin", _read, stream):  # a terminal can block it for ever
         *lines, rest = (rest + decoder.decode(chunk)).split("\n")
         if len(rest) > _MAX_LINE:
             refuse(f"standard input has a line of more than {_MAX_LINE} characters: give one reference per line")
@@ -137,26 +136,14 @@ async def read_references(stream: BinaryIO) -> AsyncIterator[str]:
         yield rest
 
 
-async def _read(stream: BinaryIO) -> bytes:
+def _read(stream: BinaryIO) -> bytes:
     """Return the next bytes. None at the end."""
-    # A daemon thread waits for it, which is never joined: a terminal can block it for ever. It reads from the system,
-    # because one of Python's own locks, still locked by a thread when the interpreter ends, is fatal.
-    arrival: Future[bytes] = Future()
-    arrival.set_running_or_notify_cancel()  # a cancelled caller stops waiting. The thread cannot stop
-
-    def read() -> None:
-        try:
-            try:
-                number = stream.fileno()
-            except OSError:  # a stream in memory
-                arrival.set_result(stream.read(_CHUNK_BYTES))
-            else:
-                arrival.set_result(os.read(number, _CHUNK_BYTES))
-        except (OSError, ValueError) as error:
-            arrival.set_exception(error)
-
-    Thread(target=read, daemon=True, name="payclient-stdin").start()
-    return await asyncio.wrap_future(arrival)
+    # From the system, because one of Python's own locks, still locked by a thread when the interpreter ends, is fatal.
+    try:
+        number = stream.fileno()
+    except OSError:  # a stream in memory
+        return stream.read(_CHUNK_BYTES)
+    return os.read(number, _CHUNK_BYTES)
 
 
 async def _references(stream: BinaryIO) -> AsyncIterator[str]:

@@ -34,4 +34,4 @@ _ROOMS = ("policies", "_telemetry", "_stream", "_config", "_confirm", "_session"
 """From the lowest up, so that the search of a name loads what its own room needs anyway."""
 
 if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there
-    __getattr__, __dir__ = load_at_first_use(__name__, {}, _ROOMS)
+    __getattr__, __dir__ = load_at_first_use(__name__, *_ROOMS, is_internal=True)

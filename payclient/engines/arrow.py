@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
@@ -36,7 +36,7 @@ from payclient.blocking import LoopThread
 from payclient.client import AsyncClient, Attempt, ClientOptions
 from payclient.engines._spec import LookupSpec, ReconcileSpec, key_of, rules_of
 from payclient.errors import ClientClosedError, ConfigurationError, InvalidReferenceError, RejectedError
-from payclient.protocol import DOCUMENTED, Found, Outcome, documented_values
+from payclient.protocol import DOCUMENTED, Found, Outcome, Transaction, documented_values
 from payclient.reconcile.ledger import Columns, Entry, LedgerError, RejectedEntry, RowReader, check_use, find_columns
 from payclient.reconcile.ledger._parquet import column_values
 
@@ -78,6 +78,7 @@ _JUDGEMENT = {
 _LOOKUP = {**_FIELDS, **_ACCOUNT}
 _RECONCILE = {**_LOOKUP, **_JUDGEMENT}
 _NO_FIELDS = (None,) * (len(_FIELDS) - 1)
+_OUTCOMES = {reconcile.Answer.FOUND: "ok", reconcile.Answer.NOT_FOUND: "not_found"}
 
 
 def lookup_batches(batches: Iterable[_RecordBatch], spec: LookupSpec) -> Iterator[_RecordBatch]:
@@ -158,7 +159,10 @@ class _Lookup:
 
     def answered(self, references: list[str | None], batch: "Batch", _: int) -> list[tuple[Any, ...]]:
         unnamed = _not_asked("reference is null")
-        return [(each, *(unnamed if each is None else _cells(batch.first[each]))) for each in references]
+        return [
+            (each, *(unnamed if each is None else _cells(seen := batch.first[each], seen.transaction)))
+            for each in references
+        ]
 
 
 class _Reconciliation:
@@ -205,7 +209,9 @@ class _Reconciliation:
                 first, second = batch.first[entry.reference], batch.second.get(entry.reference)
             case = reconcile.Case(entry=entry, other_found=other_found, first=first, second=second)
             row = reconcile.judge(case, rules=self._rules)
-            yield row.reference, *_seen(row, second or first), *_judgement(row)
+            last = second or first
+            seen = _not_asked(row.reason) if last is None else _cells(last, last.transaction or row.transaction)
+            yield row.reference, *seen, *_judgement(row)
 
 
 def ledger_columns(spec: ReconcileSpec, header: Sequence[str]) -> Columns:
@@ -292,31 +298,21 @@ def _answered(batch: _RecordBatch, rows: Iterable[Sequence[Any]], spec: LookupSp
     return _arrow.record_batch([*kept, *ours], schema=schema)
 
 
-def _cells(seen: reconcile.Observation) -> tuple[Any, ...]:
-    found = seen.transaction
+def _cells(seen: reconcile.Observation, found: Transaction | None) -> tuple[Any, ...]:
+    """Return the columns of a lookup, with the transaction that it has *found*, or the one before it."""
     if seen.answer is reconcile.Answer.UNASKABLE:
         return _not_asked(seen.message)
-    if found is not None:
-        return (*documented_values(found)[1:], "ok", None, seen.status_code, seen.attempts, seen.at, found.deviations)
-    outcome = "not_found" if seen.answer is reconcile.Answer.NOT_FOUND else "unresolved"
-    if seen.error == RejectedError.__name__:
-        outcome = "rejected"
-    reason = escape_unprintable(f"{seen.error}: {seen.message}", max_length=_MAX_REASON)
-    return (*_NO_FIELDS, outcome, reason, seen.status_code, seen.attempts, seen.at, None)
+    is_rejected = seen.error == RejectedError.__name__
+    outcome = "rejected" if is_rejected else _OUTCOMES.get(seen.answer, "unresolved")
+    reason = f"{seen.error}: {seen.message}" if seen.transaction is None else ""
+    fields = _NO_FIELDS if found is None else documented_values(found)[1:]
+    account = outcome, escape_unprintable(reason, max_length=_MAX_REASON) or None, seen.status_code, seen.attempts
+    return (*fields, *account, seen.at, None if found is None else found.deviations)
 
 
 def _not_asked(problem: str) -> tuple[Any, ...]:
     reason = escape_unprintable(f"{InvalidReferenceError.__name__}: {problem}", max_length=_MAX_REASON)
     return (*_NO_FIELDS, "rejected", reason, None, 0, None, None)
-
-
-def _seen(row: reconcile.Row, last: reconcile.Observation | None) -> tuple[Any, ...]:
-    """Return the columns of the last lookup, with the transaction that the row was judged by."""
-    cells = _not_asked(row.reason) if last is None else _cells(last)
-    if row.transaction is None or last is None or last.transaction is not None:
-        return cells
-    # The first lookup found it and the second failed: the first answer is still worth showing.
-    return (*documented_values(row.transaction)[1:], *cells[len(_NO_FIELDS) : -1], row.transaction.deviations)
 
 
 def _judgement(row: reconcile.Row) -> tuple[Any, ...]:
@@ -388,14 +384,6 @@ NeedsConfirmation: TypeAlias = Callable[[Any, reconcile.Observation], bool]
 
 
 @attrs.define(eq=False)
-class _Pending:
-    batches: list[Batch] = attrs.field(factory=list[Batch])
-    first: reconcile.Observation | None = None
-    attempts: int = 0
-    status_code: int | None = None
-
-
-@attrs.define(eq=False)
 class Window:
     """One pass over a source of batches."""
 
@@ -409,9 +397,9 @@ class Window:
     found: int = attrs.field(init=False, default=0)  # references found so far
     # Used in the event loop's thread.
     _held: deque[Batch] = attrs.field(init=False, factory=deque)
-    _in_flight: int = attrs.field(init=False, default=0)
-    _pending: dict[str, _Pending] = attrs.field(init=False, factory=dict)
-    _confirming: set[str] = attrs.field(init=False, factory=set)
+    _pending: dict[str, list[Batch]] = attrs.field(init=False, factory=dict)  # the batches that have each reference
+    _statuses: dict[str, list[int | None]] = attrs.field(init=False, factory=dict)  # one per attempt
+    _first: dict[str, reconcile.Observation] = attrs.field(init=False, factory=dict)  # to be confirmed by a second
     _feed: asyncio.Queue[str | None] = attrs.field(init=False, factory=asyncio.Queue)  # None: the end
     _is_read: bool = attrs.field(init=False, default=False)  # the source, to its end
     _changed: asyncio.Event = attrs.field(init=False, factory=asyncio.Event)
@@ -428,7 +416,7 @@ class Window:
                 if isinstance(step, Batch):
                     yield step
                 else:
-                    wait(partial(self._take, next(batches, None)))
+                    wait(partial(self._take, *islice(batches, 1)))
         finally:
             if self._background.is_this_thread:  # there, the garbage collector may close an abandoned generator
                 self._task.cancel()
@@ -458,24 +446,22 @@ class Window:
         return False
 
     def _wants_more(self) -> bool:
-        return not self._is_read and self._in_flight < self._rows
+        return not self._is_read and len(self._pending) < self._rows
 
     async def _end(self) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _take(self, batch: Batch | None) -> None:
-        if batch is None:
-            self._is_read = True
-            self._end_feed()
-            return
-        self._held.append(batch)
-        self._in_flight += len(batch.references)
-        for reference in batch.references:
-            if reference not in self._pending:
-                self._pending[reference] = _Pending()
-                self._feed.put_nowait(reference)
-            self._pending[reference].batches.append(batch)
+    async def _take(self, *batches: Batch) -> None:
+        self._is_read = not batches
+        for batch in batches:
+            self._held.append(batch)
+            for reference in batch.references:
+                if reference not in self._pending:
+                    self._pending[reference], self._statuses[reference] = [], []
+                    self._feed.put_nowait(reference)
+                self._pending[reference].append(batch)
+        self._end_feed()
 
     def _end_feed(self) -> None:
         # A second lookup goes through the feed again, so the feed cannot end before the last answer.
@@ -487,7 +473,7 @@ class Window:
         stream = partial(client.stream_transactions, stall_timeout=self._stall_timeout)
         if self._canary is not None:
             self.found += await reconcile.ask_canary(self._canary, stream([self._canary]))
-        async with stream(self._fed(), fresh=self._confirming) as outcomes:
+        async with stream(self._fed(), fresh=self._first) as outcomes:
             async for outcome in outcomes:
                 self._note_outcome(outcome)
 
@@ -496,33 +482,30 @@ class Window:
             yield reference
 
     def _note(self, attempt: Attempt) -> None:
-        if (pending := self._pending.get(attempt.reference)) is not None:
-            pending.attempts += 1
-            pending.status_code = attempt.status
+        if (statuses := self._statuses.get(attempt.reference)) is not None:
+            statuses.append(attempt.status)
 
     def _note_outcome(self, outcome: Outcome) -> None:
-        reference = outcome.reference
-        pending = self._pending[reference]
+        reference, first = outcome.reference, self._first.get(outcome.reference)
+        batches, statuses = self._pending[reference], self._statuses[reference]
         seen = reconcile.observe(
             outcome.transaction if isinstance(outcome, Found) else outcome.error,
             at=reconcile.utc_now(),
-            status_code=pending.status_code,
-            attempts=pending.attempts,
+            status_code=statuses[-1] if statuses else None,
+            attempts=len(statuses),
         )
         self.found += seen.answer is reconcile.Answer.FOUND
-        ask_again = self._needs_confirmation if pending.first is None else None
-        if ask_again and any(ask_again(entry, seen) for each in pending.batches for entry in each.entries[reference]):
-            pending.first = seen
-            self._confirming.add(reference)
+        ask_again = self._needs_confirmation if first is None else None
+        if ask_again and any(ask_again(entry, seen) for batch in batches for entry in batch.entries[reference]):
+            self._first[reference] = seen
             self._feed.put_nowait(reference)
             return
-        del self._pending[reference]
-        self._confirming.discard(reference)
-        for batch in pending.batches:
-            batch.first[reference] = pending.first or seen
-            if pending.first is not None:
+        for notes in (self._pending, self._statuses, self._first):
+            notes.pop(reference, None)
+        for batch in batches:
+            batch.first[reference] = first or seen
+            if first is not None:
                 batch.second[reference] = seen
-        self._in_flight -= len(pending.batches)
-        if self._wants_more() or any(batch.is_answered for batch in pending.batches):
+        if self._wants_more() or any(batch.is_answered for batch in batches):
             self._changed.set()
         self._end_feed()

@@ -114,4 +114,4 @@ _ROOMS = ("_atomic", *(f"_judgement.{each}" for each in _PURE.split()), "_journa
 """From the lowest up, so that the search of a name loads what its own room needs anyway."""
 
 if not TYPE_CHECKING:  # type checkers read the imports above
-    __getattr__, __dir__ = load_at_first_use(__name__, {}, _ROOMS)
+    __getattr__, __dir__ = load_at_first_use(__name__, *_ROOMS, is_internal=True)

@@ -20,4 +20,4 @@ if TYPE_CHECKING:
 __all__ = ["Assumptions", "FakeService", "Latency", "ReceivedRequest", "Reply", "changed", "envelope", "serve"]
 
 if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there
-    __getattr__, __dir__ = load_at_first_use(__name__, {}, ("_service", "_serve"))
+    __getattr__, __dir__ = load_at_first_use(__name__, "_service", "_serve", is_internal=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["HttpxTransport", "Request", "Response", "Transport"]
 
 if not TYPE_CHECKING:  # type checkers read the import above, and so notice a name that is not there
-    __getattr__, __dir__ = load_at_first_use(__name__, {"payclient.transports._client": ("HttpxTransport",)}, ())
+    __getattr__, __dir__ = load_at_first_use(__name__, "_client")
 
 
 def make_transport(

@@ -7,17 +7,15 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack, suppress
 from functools import cache, partial
 from ipaddress import ip_address
-from threading import Thread
 from typing import Any, TypeVar, cast
 
 import aiohappyeyeballs
 
 from payclient._shared.logger import logger
-from payclient._shared.until_done import until_done
+from payclient._shared.until_done import in_new_thread, until_done
 from payclient.errors import ClientClosedError, ConfigurationError, PayClientError
 from payclient.protocol import Request, Response
 from payclient.transports._failures import Progress, address_in_words, broken, not_connected
@@ -248,22 +246,6 @@ _system_trust = cache(default_context)  # one for the process
 _Result = TypeVar("_Result")
 
 
-def _in_new_thread(function: Callable[..., Any], *arguments: object) -> Future[Any]:
-    # Not the event loop's default executor: jobs of the application may fill it. Nor another pool: Python waits at
-    # its end for the threads of pools, and after that, as in `atexit`, a pool takes no more calls.
-    done = Future[Any]()
-
-    def run() -> None:
-        with suppress(InvalidStateError):  # cancelled in between
-            try:
-                done.set_result(function(*arguments))
-            except Exception as error:  # noqa: BLE001  raised where the result is awaited
-                done.set_exception(error)
-
-    Thread(target=run, name="payclient-dial", daemon=True).start()
-    return done
-
-
 class Dialer:
     def __init__(self, network: Network) -> None:
         self._context, self._timeout, self._proxy = network.ssl_context, network.connect_timeout, network.proxy
@@ -345,7 +327,7 @@ class Dialer:
         """Call *function* in a thread, or share the result of an equal call that another dial waits for."""
         loop, asked = asyncio.get_running_loop(), self._asked.setdefault((function, arguments), {})
         if not asked or (len(asked) == 1 and loop.time() - max(asked.values()) > _SLOW):  # a packet may have been lost
-            call = asyncio.wrap_future(_in_new_thread(function, *arguments))
+            call = in_new_thread("payclient-dial", function, *arguments)
             asked[call] = loop.time()
             call.add_done_callback(partial(self._forget, asked))
         done, _ = await asyncio.wait([*asked], return_when=asyncio.FIRST_COMPLETED)

@@ -521,7 +521,7 @@ def _kept(make, world, name):
     return make_and_keep
 
 
-def _in_loop(function, *arguments):
+def _in_loop(_, function, *arguments):
     return asyncio.get_running_loop().run_in_executor(None, function, *arguments)
 
 
@@ -539,7 +539,7 @@ def _patched(world):
         undo.enter_context(patch(payclient.client._stream, "Stream", _kept(Stream, world, "streams")))
         undo.enter_context(patch(payclient.protocol._wire, "datetime", _Date))
         undo.enter_context(patch(payclient.transports._connections, "_system_trust", host.client_context))
-        undo.enter_context(patch(payclient.transports._connections, "_in_new_thread", _in_loop))
+        undo.enter_context(patch(payclient.transports._connections, "in_new_thread", _in_loop))
         if world.plan.proxy or world.plan.is_tls:  # which write before there is a transport
             undo.enter_context(patch(payclient.transports._connections, "_new_socket", lambda _: SimulatedSocket()))
         _troubled(undo, world.plan.troubles)
