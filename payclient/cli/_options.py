@@ -205,10 +205,10 @@ class EarlierRunOptions:
     reuse: Annotated[MaxAge, RARE] = None
 
     def decided(self, rules: Rules, out: Path) -> Rules:
-        # A new run gets the decisions, and keeps them when it is resumed.
+        # Whether it begins or is resumed: a decision may have been taken back in between.
         if self.decisions is not None:
             check_run(self.decisions)
-        if not (out / JOURNAL).exists() and (sources := [*filter(None, (self.decisions, self.previous))]):
+        if sources := [*filter(None, (self.decisions, self.previous))]:
             carry_log(sources, out)
         return with_decisions(rules, earlier_decisions(out))
 

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from payclient import AsyncClient, Stats
 from payclient import reconcile as library
-from payclient._shared.escape import plural, quote
+from payclient._shared.escape import plural
 from payclient._shared.remedy import Way
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._next import after_verdict
@@ -128,9 +128,8 @@ def _past_run(earlier: EarlierRunOptions, out: Path, output: OutputOptions, stre
     if run.is_work_list_edited and run.note.run not in {made.run for made in integrity.read_log(previous).decisions}:
         how = "payclient decisions does that"
         streams.warn(f"{previous / integrity.WORK_LIST} was edited or moved, and its decisions are not imported: {how}")
-    for folder in folders.runs_without_report(previous, out):
-        how = "run its command again, and then this one with --previous and its folder"
-        streams.warn(f"the run in {quote(str(folder))} did not write its report, so nothing of it is known: {how}")
+    for what, how in folders.gaps(previous, out, earlier.decisions):
+        streams.warn(f"{what}: {how}")
     return run
 
 
@@ -222,7 +221,7 @@ class Reconciliation:
         past, age, declared = self.previous, self.earlier.reuse, library.dialect_as_json(self.rules.ledger)
         identity = {
             "service": self.client.url,
-            "rules": self.rules.judging,
+            "rules": evolve(self.rules, accepted=()).judging,  # what is accepted changes no lookup
             "statement": None if self.statement is None else "one",
             "previous": None if past is None else past.note.rows_sha256,
             "reuse": None if age is None else f"{library.duration_text(age)} of {', '.join(self.rules.final_statuses)}",
@@ -305,6 +304,7 @@ class Reconciliation:
             self.about(*[noted.key_fingerprint, *noted.other_keys] * has_found),
             ledger=folders.ledger_about(self.ledger),
             judged_again=noted.judged_again,
+            run=noted.run,
         )
         files.name_run(folders.note_about(journal, about))
 

@@ -497,7 +497,7 @@ def _judge_copy(
                 rules_fingerprint=about.rules.fingerprint,
                 changed_rules=reconcile.changed_rules(about.rules, rules),
             )
-            folders.note_about(journal, attrs.evolve(about, rules=rules, judged_again=again))
+            folders.note_about(journal, attrs.evolve(about, run="", rules=rules, judged_again=again))
         if not _is_there(out, again, rules):
             new.commit()
     kept = [name for name in reconcile.changed_rules(wanted, rules) if name != "accepted"]

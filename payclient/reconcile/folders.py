@@ -258,13 +258,25 @@ def _left_out(summary: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return from_json({**summary["compared"], **unused, "unread_sheets": sheets}, Compared).left_out
 
 
-def runs_without_report(previous: Path, out: Path) -> Iterator[Path]:
-    """Yield the folders next to the *previous* run, apart from *out*, whose later run ended before its report."""
-    ended = (previous / MANIFEST).stat().st_mtime_ns
+def gaps(previous: Path, out: Path, also: Path | None) -> Iterator[tuple[str, str]]:
+    """Yield what is beside the *previous* run, and not known through it, with the way on. *also* has decisions."""
+    ended, chain = (previous / MANIFEST).stat().st_mtime_ns, integrity.chain_of(previous)
     for journal in sorted(previous.resolve().parent.glob(f"*/{JOURNAL}")):
         folder = journal.parent
         if folder != out.resolve() and not (folder / MANIFEST).exists() and journal.stat().st_mtime_ns > ended:
-            yield folder
+            what = f"the run in {quote(str(folder))} did not write its report, so nothing of it is known"
+            yield what, "run its command again, and then this one with --previous and its folder"
+    for folder in chain.forks:
+        if folder != out.resolve():
+            what = (
+                f"the run in {quote(str(folder))} follows a run before {previous}, so its breaks are not followed here"
+            )
+            yield what, f"run its ledger again, with another --out and --previous {previous}"
+    known = {integrity.of_manifest(also, "run")} if also else set[str]()
+    for run in sorted({each.run for each in integrity.read_log(previous).latest.values() if each.acceptance}):
+        if run in chain.missing - known:
+            what = f"the folder of the run {run} is not beside {previous}, so what was decided there since is not known"
+            yield what, "name it with --decisions"
 
 
 def _problems(folder: Path) -> Iterator[str]:
@@ -316,7 +328,7 @@ def started_at(journal: Journal, now: datetime | None = None) -> datetime | None
 
 def note_about(journal: Journal, about: About) -> str:
     """Note the facts and the name of the run in the journal. Return the name, unchanged when resumed."""
-    if (started := started_at(journal)) is not None:
+    if not about.run and (started := started_at(journal)) is not None:
         about = attrs.evolve(about, run=run_name(about, started))
     journal.set_note("run", about.run)
     journal.set_note(_ABOUT, about_as_json(about))

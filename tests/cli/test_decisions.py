@@ -104,6 +104,37 @@ def test_resumed_after_decisions(run, first, take, command, service, tmp_path):
     assert summary_of(tmp_path / "second")["buckets"]["unresolved"]["rows"] == 0
 
 
+def test_resumed_after_a_withdrawal(run, accepted, take, service, tmp_path):
+    """An acceptance that was taken back while a night was interrupted is not in force when it is resumed."""
+    tonight = ("second", "--previous", "first", "--max-concurrency", "1")
+    service.script("T3", Reply(status=403), Reply(status=403))
+    assert run(*tonight).status == 1
+    first = summary_of(tmp_path / "second")
+    assert first["buckets"]["matched"]["rows"] == 1
+    assert take(accepted / "report.xlsx", T1="raised with the service").status == 0
+    assert (run(*tonight).status, run(*tonight).err) == (1, "")
+    resumed = summary_of(tmp_path / "second")
+    assert (resumed["run"], resumed["buckets"]["matched"]["rows"]) == (first["run"], 0)
+
+
+def test_folders_that_are_not_followed(run, accepted, take, tmp_path):
+    """A run beside the chain, and a folder that was moved away with decisions in force, are named."""
+    for name, before in (("second", "first"), ("third", "first"), ("fourth", "third")):
+        told = run(name, "--previous", before).err
+    where, end = tmp_path / "second", "run its ledger again, with another --out and --previous third"
+    fork = f"payclient: the run in '{where}' follows a run before third, so its breaks are not followed here: {end}\n"
+    assert told == fork
+    decided = summary_of(accepted)["run"]
+    (tmp_path / "kept").mkdir()
+    accepted.rename(tmp_path / "kept" / "first")
+    told = run("fifth", "--previous", "third").err
+    what = f"the folder of the run {decided} is not beside third, so what was decided there since is not known"
+    assert told == f"{fork}payclient: {what}: name it with --decisions\n"
+    assert take(tmp_path / "kept" / "first" / "report.xlsx", T1="raised with the service").status == 0
+    assert run("sixth", "--previous", "third", "--decisions", "kept/first").err == fork
+    assert summary_of(tmp_path / "sixth")["buckets"]["matched"]["rows"] == 0
+
+
 def test_list_of_an_earlier_night(run, first, take, tmp_path):
     """Friday's work list comes back on Monday: the next night knows it, unless somebody has decided since."""
     assert run("second", "--previous", "first").status == 1

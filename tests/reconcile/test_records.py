@@ -40,7 +40,7 @@ from payclient.reconcile.report.wording import rules_sentences
 from support.chance import examples
 from support.misses import check_each
 from support.nights import Nights, entry, paid
-from support.reconciling import NOT_FOUND, Clock, Service
+from support.reconciling import DOWN, NOT_FOUND, Clock, Service
 from support.ruling import accepted
 
 REFUSED = errors.AuthenticationError("bad key")
@@ -403,6 +403,24 @@ async def test_new_in_statement(night):
     second = await night([], ANSWERS | {"N": paid("N")}, previous=first, statement=[line("N", 9)])
     assert (second["N"].carried_from, second["N"].origin, second["B"].carried_from) == ("", "statement", "night-1")
     assert second.summary.settlement.not_in_ledger == 1
+
+
+async def test_clean_beside_not_known(night):
+    """A break that is not known leaves no verdict clean, and has an exit status on the night that loses sight of it."""
+    ledger, answers = [entry("B"), entry("D")], {"B": paid("B"), "D": paid("D")}
+    first = await night(ledger, answers, statement=[line("D", 9)])
+    second = await night(ledger, answers, previous=first)
+    third = await night(ledger, answers, previous=second)
+    said = [
+        (each.summary.verdict, each.summary.exit_status(only_news=True), each.summary.exit_status("partial"))
+        for each in (second, third)
+    ]
+    assert said == [("partial", 1, 1), ("partial", 0, 1)]
+    assert second.summary.conditions[0].follow_ups == ("show",)
+    down = await night(ledger, dict.fromkeys("BD", DOWN), previous=first, stall_timeout=0.01)
+    assert (down.summary.verdict, down.summary.exit_status("partial")) == ("incomplete", 75)
+    fourth = await night(ledger, answers, previous=third, statement=[line("B", 9)])
+    assert (fourth.summary.verdict, fourth.states) == ("clean", {("B", "not_settled"): "resolved"})
 
 
 async def test_no_statement_after(night):

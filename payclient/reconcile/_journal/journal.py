@@ -601,5 +601,5 @@ def judge_again(journal: Journal, *, rules: Rules) -> int:
         message = f"{plural(change.missing.rows, 'row')} left the ledger by may_leave = true, and was not looked up"
         raise JournalError(f"{message}; without may_leave, reconcile again")
     journal.answers.mark_again(rules, journal.side_of)
-    journal.set_note("identity", {**identity, "rules": rules.judging})
+    journal.set_note("identity", {**identity, "rules": evolve(rules, accepted=()).judging})
     return journal.answers.count_to_confirm()

@@ -218,6 +218,7 @@ class Summary:
         material: Breaks with as much at stake as the rules call material.
         changed_during_run: Rows whose two answers differ.
         lacking_probe: Unresolved rows whose answer is not trusted, because no other reference was found.
+        newly_unknown: Breaks whose state the previous run knew, and this one does not.
         first_observed_at: Time of the first answer. Answers of earlier runs do not count.
         last_observed_at: Time of the last answer, second lookups included.
         tie_out: The bridge from the ledger's paid total to the service's.
@@ -243,6 +244,7 @@ class Summary:
     material: int = 0
     changed_during_run: int = 0
     lacking_probe: int = 0
+    newly_unknown: int = 0
     first_observed_at: datetime | None
     last_observed_at: datetime | None
     tie_out: TieOut
@@ -274,6 +276,7 @@ class Summary:
             Condition.COLUMNS_LEFT_OUT: compared.unused,
             Condition.STATEMENT_LEFT_OUT: compared.unused_in_statement,
             Condition.STATUS_LEFT_OUT: compared.status_left_out,
+            Condition.NOT_KNOWN: not unresolved and self.open_findings.by_state[BreakState.NOT_KNOWN].count,
             Condition.NEWLY_LEFT_OUT: compared.news,
             Condition.CLEAN: True,
         }
@@ -311,6 +314,7 @@ class Summary:
         may_matter = {
             Condition.BREAKS: any(count for severity, count in breaks.items() if severity >= least),
             Condition.STATUS_LEFT_OUT: is_partial or self.compared.not_paid > 0,
+            Condition.NOT_KNOWN: is_partial or self.newly_unknown > 0,
             Condition.NEWLY_LEFT_OUT: True,
         }
         of_others = {verdict: is_partial or verdict is not Verdict.PARTIAL for verdict in Verdict}
@@ -339,7 +343,7 @@ class Verdict(StrEnum):
         EMPTY: No row was read, so none was compared.
         CLEAN: Every row matched, or is open.
         PARTIAL: Every row matched, or is open, but the amounts, the status, a sheet or a column that may decide what a
-            row means were not compared, or a column that is ignored has a new word.
+            row means were not compared, a column that is ignored has a new word, or an earlier break is not known.
         BREAKS: Something differs, or a row was rejected.
         INCOMPLETE: Some rows lack a trustworthy answer, regardless of the others.
     """
@@ -390,5 +394,6 @@ class Condition(Described):
     COLUMNS_LEFT_OUT = "columns_left_out", Verdict.PARTIAL, 1, (FollowUp.CHOOSE_COLUMNS,)
     STATEMENT_LEFT_OUT = "statement_left_out", Verdict.PARTIAL, 1, (FollowUp.RESUME,)
     STATUS_LEFT_OUT = "status_left_out", Verdict.PARTIAL, 1, (FollowUp.ASSUME_PAID,)
+    NOT_KNOWN = "not_known", Verdict.PARTIAL, 1, (FollowUp.SHOW,)
     NEWLY_LEFT_OUT = "newly_left_out", Verdict.PARTIAL, 1, (FollowUp.READ_LEDGER,)
     CLEAN = "clean", Verdict.CLEAN, 0, ()

@@ -259,6 +259,7 @@ class Tally:
         if change.is_old:
             return
         postings = [_posting(history.state, change.reference, now, now.at_stake, history.age_days)]
+        self._counts["newly_unknown"] += was is not None and was.is_present and not now.is_present and bool(change.why)
         if was is not None and not was.is_resolved:
             postings.append(_posting(_OPENING, change.reference, was, was.at_stake))
         if was is not None and history.state is BreakState.CHANGED:

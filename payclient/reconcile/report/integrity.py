@@ -4,10 +4,9 @@ import hashlib
 import json
 import os
 from collections.abc import Container, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
-from itertools import chain
-from operator import attrgetter
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,7 +14,7 @@ from attrs import asdict, frozen
 
 from payclient._shared.escape import plural, quote
 from payclient.reconcile import DecisionError
-from payclient.reconcile._atomic import AtomicFiles, Fingerprint, lock, own, read_own
+from payclient.reconcile._atomic import FOLDER_MODE, Fingerprint, lock, own, read_own
 from payclient.reconcile._codec import as_json
 from payclient.reconcile._judgement.codes import normalise
 from payclient.reconcile._judgement.decisions import FIRST, Decision, Decisions, decision_line, read_decisions
@@ -129,10 +128,10 @@ def _problem(path: Path, listed: tuple[int, str] | None) -> str:
     return "" if sha256 == listed[1] else "it was changed: it has as many bytes as were written, but others"
 
 
-def of_manifest(folder: Path, name: str) -> Any:
+def of_manifest(folder: Path, name: str, file: str = MANIFEST) -> Any:
     """Return a value of the manifest. None if it is missing, or this is not a manifest, which `verify` reports."""
     try:
-        return json.loads(read_own(folder / MANIFEST)).get(name)
+        return json.loads(read_own(folder / file)).get(name)
     except (OSError, ValueError, AttributeError, RecursionError):
         return None
 
@@ -151,6 +150,11 @@ class DecisionLog:
     def head(self) -> dict[str, Any] | None:
         """The number of lines and the checksum of the last one, for the manifest. None without decisions."""
         return {"lines": len(self.checksums), "sha256": self.checksums[-1]} if self.checksums else None
+
+    @property
+    def last(self) -> str:
+        """The checksum that the next line has to name."""
+        return self.checksums[-1] if self.checksums else FIRST
 
     @property
     def latest(self) -> Decisions:
@@ -175,22 +179,23 @@ def _read_log(folder: Path) -> DecisionLog:
 
 def carry_log(sources: Sequence[Path], out: Path) -> None:
     """
-    Copy the decisions in *sources*, folders of earlier runs, to *out*, unless it has some already.
+    Add the decisions in *sources*, folders of earlier runs, to *out*, unless it has these or later ones.
 
     Those about the runs before them are included: Friday's work list may come back on Monday, when Friday's folder is
     no longer the previous one. These folders are looked for beside *sources*.
     """
-    if (out / DECISIONS).exists():
-        return
-    log, *others = map(read_log, [*sources, *chain.from_iterable(map(_folders_before, sources))])
-    late = dict.fromkeys(each for other in others for each in other.decisions)
-    known, latest = {*log.decisions}, log.latest
-    newer = [each for each in late if each not in known and (each.key not in latest or latest[each.key].at < each.at)]
-    if not (log.decisions or newer):
-        return
-    with AtomicFiles(out, [DECISIONS]) as new:
-        _write(new.binary(DECISIONS), (*log.decisions, *sorted(newer, key=attrgetter("at"))), FIRST)
-        new.commit()
+    before = chain.from_iterable(chain_of(source).folders for source in sources)
+    logs, times = [read_log(folder).decisions for folder in (out, *sources, *before)], dict[Decision, datetime]()
+    for decisions in logs:
+        # In one file the order of the lines counts, because a clock may be wrong.
+        for decision, at in zip(decisions, accumulate((each.at for each in decisions), max), strict=True):
+            times[decision] = min(at, times.get(decision, at))
+    latest = {decision.key: times[decision] for decision in logs[0]}
+    added = [each for each in times if each not in logs[0] and latest.get(each.key, each.at) <= times[each]]
+    if added:
+        out.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+        with _appended(out / DECISIONS) as file:
+            _write(file, sorted(added, key=times.__getitem__), read_log(out).last)
 
 
 def _write(file: IO[bytes], decisions: Iterable[Decision], previous: str) -> None:
@@ -199,16 +204,40 @@ def _write(file: IO[bytes], decisions: Iterable[Decision], previous: str) -> Non
         file.write(f"{line}\n".encode())
 
 
-def _folders_before(source: Path) -> list[Path]:
-    """Return the folders beside *source* with the runs before it, by its report, also if they were judged again."""
-    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
-        since = json.loads(read_own(source / "summary.json"))["since"]
-        runs = {of_manifest(source, "run"), *(night["run"] for night in (since["trend"] if since else ()))}
-        folders = [path.parent for path in sorted(source.resolve().parent.glob(f"*/{MANIFEST}"))]
-        beside = [(folder, of_manifest(folder, "run"), of_manifest(folder, "judged_again")) for folder in folders]
-        runs |= {again["run"] for _, run, again in beside if again and run in runs}
-        return [folder for folder, run, _ in beside if run in runs and folder != source.resolve()]
-    return []
+@frozen(kw_only=True)
+class Chain:
+    """
+    The runs before a report, as far as their reports are beside it.
+
+    Attributes:
+        folders: Of these runs, judged again or not.
+        missing: The names of the runs whose folders are not there.
+        forks: Folders of other runs that follow one of these.
+    """
+
+    folders: tuple[Path, ...]
+    missing: frozenset[str]
+    forks: tuple[Path, ...]
+
+
+def chain_of(source: Path) -> Chain:
+    before = {night["run"] for night in _since(source).get("trend", ())}
+    paths = [path.parent for path in sorted(source.resolve().parent.glob(f"*/{MANIFEST}"))]
+    beside = [(folder, of_manifest(folder, "run"), of_manifest(folder, "judged_again")) for folder in paths]
+    runs = {of_manifest(source, "run"), *before}
+    runs |= {again["run"] for _, run, again in beside if again and run in runs}
+    # Names sort by time, to the second, so that older reports need not be read.
+    first = min(before, default="~").partition("-")[0]
+    later = (folder for folder, run, again in beside if run and run >= first and not again and run not in runs)
+    return Chain(
+        folders=tuple(folder for folder, run, _ in beside if run in runs and folder != source.resolve()),
+        missing=frozenset(before - {run for _, run, _ in beside}),
+        forks=tuple(folder for folder in later if _since(folder).get("run") in before),
+    )
+
+
+def _since(folder: Path) -> dict[str, Any]:
+    return of_manifest(folder, "since", "summary.json") or {}
 
 
 def earlier_decisions(folder: Path) -> tuple[Decision, ...]:
@@ -238,7 +267,7 @@ def add_decisions(folder: Path, decisions: Iterable[Decision]) -> tuple[Decision
     with _appended(folder / DECISIONS) as file:
         log = read_log(folder)
         added = new_decisions(log, decisions)
-        _write(file, added, log.checksums[-1] if log.checksums else FIRST)
+        _write(file, added, log.last)
     return added
 
 

@@ -45,6 +45,7 @@ ADVICE: Mapping[Condition, str] = {
     Condition.STATUS_LEFT_OUT: (
         "The status was not compared, so a payment may be unpaid. Add a status column, or assume paid."
     ),
+    Condition.NOT_KNOWN: "Breaks of earlier runs are not known now, because this run lacks what they are about.",
     Condition.NEWLY_LEFT_OUT: (
         "Something is not compared that the previous run compared, or did not have. Look at it before you sign: the "
         "next run only counts it."

@@ -1,7 +1,7 @@
 """The file of decisions: added to, carried, and verified."""
 
 import json
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import attrs
 import pytest
@@ -89,6 +89,19 @@ def test_carry(tmp_path):
     add_decisions(new, [TWO])
     carry_log([old], new)
     assert read_log(new).decisions == (ONE, TWO)
+
+
+def test_slow_clock(tmp_path):
+    """In one file the later line counts, even if the clock of its computer was slow."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    add_decisions(old, [ONE])
+    carry_log([old], new)
+    late = attrs.evolve(ONE, comment="taken back", at=NOON - timedelta(minutes=10))
+    add_decisions(old, [late, attrs.evolve(TWO, at=NOON - timedelta(hours=1))])
+    carry_log([new, old], tmp_path / "next")
+    assert read_log(tmp_path / "next").latest[ONE.key] == late
+    assert len(read_log(tmp_path / "next").decisions) == 3
 
 
 def test_earlier(tmp_path):
