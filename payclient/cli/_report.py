@@ -551,7 +551,7 @@ _PAGE = "report.html"
 def _named_breaks(report: Report, room: int) -> Iterator[str]:
     """Yield in at most *room* lines the new breaks, the worst of the others, and the rejected rows."""
     worst, others = report.worst, "other break" if report.worst.news.count else "break"
-    rejected = worst.rows[Bucket.REJECTED]
+    rejected = worst.groups[None, Bucket.REJECTED]
     news, rest = ([(_named(item), len(item.references)) for item in top.kept] for top in (worst.news, worst.others))
     unusable = [(escape_unprintable(f"{row.place}: {row.reason}"), 1) for row in rejected.kept[:_MAX_LISTED]]
     for heading, lines, count in (

@@ -10,7 +10,6 @@ from operator import attrgetter
 from typing import IO, Any
 from unicodedata import combining
 
-from attrs import frozen
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from payclient._shared.escape import escape_unprintable, plural
@@ -18,7 +17,6 @@ from payclient.reconcile import Bucket, Code, Condition, Row, Severity, Total, m
 from payclient.reconcile.report import wording as words
 from payclient.reconcile.report.integrity import DECISIONS, MANIFEST
 from payclient.reconcile.report.model import OUTPUTS, Kind, Opening, Report, Worst, invoice_of
-from payclient.reconcile.report.rows import ROWS
 
 _MAX_LENGTH = 600  # of a value
 _MAX_SENTENCE = 4_000  # made of shortened values
@@ -32,7 +30,6 @@ FILES = {each.name: each.holds for each in sorted(OUTPUTS, key=attrgetter("posit
 }
 """The other files of a report, and what each is for."""
 
-_ADVICE = {Bucket.UNRESOLVED: Condition.UNRESOLVED, Bucket.REJECTED: Condition.REJECTED}
 ALLOWED = "A rule allows the difference, or it may still be in time. Each row has the reason."
 
 
@@ -42,67 +39,38 @@ def begin(opening: Opening) -> None:
 
 def write(file: IO[str], report: Report, *, files: Collection[str] = FILES.keys()) -> None:
     """Write the page, with links to the *files* next to it that it knows."""
-    worst = report.worst
     shown = {
         "report": report,
         "words": words,
         "states": [each for each in report.states.items() if each[1].ledger_rows or each[1].service_rows],
-        "groups": groups_of(worst, files),
-        "unresolved": group_of(worst, Bucket.UNRESOLVED, files),
-        "rejected": group_of(worst, Bucket.REJECTED, files),
+        "groups": list(groups_of(report.worst)),
+        "heading_of": heading_of,
         "written": files,
         "files": [(name, holds) for name, holds in FILES.items() if name in files],
     }
     file.writelines(_environment().get_template("report.html.j2").generate({**shown, **_assets()}))
 
 
-@frozen(kw_only=True)
-class Group:
-    """One table of rows, and the file with the rows that are not shown."""
-
-    anchor: str
-    title: str
-    advice: str
-    code: str
-    severity: str
-    total: Total
-    rows: Sequence[Row]
-    rest: str
-
-
-def groups_of(worst: Worst, files: Collection[str]) -> list[Group]:
-    """Return a table of each kind: the breaks, the most severe first, then the rows that only have a remark."""
-    kinds: tuple[Kind, ...] = (*product(reversed(Severity), Code), *Code)
-    return [group_of(worst, kind, files) for kind in kinds if kind in worst.totals]
+def groups_of(worst: Worst) -> Iterator[tuple[Severity | None, Code | Bucket, Sequence[Row], Total]]:
+    """Yield the rows of each kind: the breaks, the most severe first, then those with a remark, then the others."""
+    kinds: tuple[Kind, ...] = tuple(product((*reversed(Severity), None), (*Code, Bucket.UNRESOLVED, Bucket.REJECTED)))
+    for kind in kinds:
+        if kind in worst.groups:
+            group = worst.groups[kind]
+            rows: Sequence[Row] = group.kept
+            if kind[0] is not None and kind[1] is Code.PAID_TWICE:  # an invoice's side by side, by its first row
+                invoices = list(map(invoice_of, rows))
+                rows = sorted(rows, key=lambda row: invoices.index(invoice_of(row)))
+            yield *kind, rows, group.total
 
 
-def group_of(worst: Worst, kind: Kind, files: Collection[str]) -> Group:
-    """Return the rows of one kind."""
-    severity, code = kind if isinstance(kind, tuple) else (None, kind)
-    rows: Sequence[Row] = worst.rows[kind].kept
-    wanted: tuple[str, ...] = (ROWS, "report.xlsx")
+def heading_of(severity: Severity | None, code: Code | Bucket) -> tuple[str, str]:
+    """Return the title of the rows of one kind, and the advice."""
     if isinstance(code, Bucket):
-        title, advice = code.capitalize(), words.ADVICE[_ADVICE[code]]
-    elif severity is None:
-        title, advice, wanted = code.label, code.advice if code.is_soft else ALLOWED, (ROWS,)
-    else:
-        title, advice, wanted = code.label, code.advice, ("breaks.csv", ROWS, "report.xlsx")
-    if kind == (Severity.MEDIUM, Code.MERCHANT_REFF_DIFFERS):
-        title, advice = words.CASE_ONLY
-    if severity is not None and code is Code.PAID_TWICE:  # an invoice's side by side, in the order of its first row
-        invoices = list(map(invoice_of, rows))
-        rows = sorted(rows, key=lambda row: invoices.index(invoice_of(row)))
-    word = "" if severity is None else severity.word
-    return Group(
-        anchor=code.value if isinstance(code, Bucket) else f"{code}-{word or 'remark'}",
-        title=title,
-        advice=advice,
-        code="" if isinstance(code, Bucket) else code.value,
-        severity=word,
-        total=worst.totals[kind],
-        rows=rows,
-        rest=next((name for name in wanted if name in files), ""),
-    )
+        return code.capitalize(), words.ADVICE[Condition(code)]
+    if (severity, code) == (Severity.MEDIUM, Code.MERCHANT_REFF_DIFFERS):
+        return words.CASE_ONLY
+    return code.label, ALLOWED if severity is None and not code.is_soft else code.advice
 
 
 # The template

@@ -227,43 +227,51 @@ def _break_rank(item: BreakItem) -> tuple[int, ...]:
     return item.row.is_material, item.finding.severity, item.at_stake
 
 
-Kind: TypeAlias = tuple[Severity, Code] | Code | Bucket
-"""Breaks by severity and leading finding. Other rows with findings by the leading one. Otherwise the bucket."""
+Kind: TypeAlias = tuple[Severity | None, Code | Bucket]
+"""Breaks by severity and leading finding. Other rows with findings by the leading one alone. Otherwise the bucket."""
 
 MAX_NEWS, MAX_OTHERS = 10, 5
 _MAX_KINDS = 5
 
 
 @define
+class Group(Top[Row]):
+    """The rows of one kind, the first of them kept, and the money of all."""
+
+    total: Total = field(init=False, default=Total())
+
+    def add(self, item: Row, key: Hashable = None) -> None:
+        super().add(item, key)
+        self.total += Total.of(item)
+
+
+@define
 class Worst:
-    """The breaks that are shown first, and rows and totals of each kind. Memory grows with *room*, not with rows."""
+    """The breaks that are shown first, and the rows of each kind. Memory grows with *room*, not with rows."""
 
     _room: int = 60
     news: Top[BreakItem] = field(init=False, factory=lambda: Top(MAX_NEWS, _break_rank))
     others: Top[BreakItem] = field(init=False, factory=lambda: Top(MAX_OTHERS, _break_rank))
     other_rows: int = field(init=False, default=0)
-    rows: defaultdict[Kind, Top[Row]] = field(init=False)
-    totals: defaultdict[Kind, Total] = field(init=False, factory=lambda: defaultdict(Total))
+    groups: defaultdict[Kind, Group] = field(init=False)
     gone: Top[BreakChange] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.rows = defaultdict(lambda: Top(self._room, lambda row: row.rank))
+        self.groups = defaultdict(lambda: Group(self._room, lambda row: row.rank))
         self.gone = Top(self._room, lambda change: (change.now.severity, change.now.at_stake))
 
     def add(self, row: Row) -> None:
         """Add *row*, unless it matched or is open without a finding."""
-        kind: Kind = row.bucket
+        kind: Kind = None, row.bucket
         if row.primary is not None and row.bucket not in (Bucket.UNRESOLVED, Bucket.REJECTED):
-            kind = row.primary.code
-        if row.bucket is Bucket.BREAK and row.primary is not None:
-            kind = row.severity, row.primary.code
+            kind = row.severity if row.bucket is Bucket.BREAK else None, row.primary.code
+        if row.bucket is Bucket.BREAK:
             self.other_rows += row.history is None or not row.history.state.is_news
             for finding in row.findings:
                 if finding.is_decisive:
                     self._add_break(row, finding)
-        if kind not in (Bucket.MATCHED, Bucket.OPEN):
-            self.rows[kind].add(row)
-            self.totals[kind] += Total.of(row)
+        if kind[1] not in (Bucket.MATCHED, Bucket.OPEN):
+            self.groups[kind].add(row)
 
     def _add_break(self, row: Row, finding: Finding) -> None:
         """Add a finding, or add the row to its key. The row that is shown has more at stake."""
@@ -286,7 +294,8 @@ class Worst:
 
     def kinds(self) -> Iterator[tuple[str, Total]]:
         """Yield the rows and the money of each kind of break, the most severe first. Together they are all breaks."""
-        breaks = [(*kind, total) for kind, total in self.totals.items() if isinstance(kind, tuple)]
+        groups = self.groups.items()
+        breaks = [(severity, code, group.total) for (severity, code), group in groups if severity is not None]
         breaks.sort(key=lambda each: (-each[0], -each[2].rows))
         totals: dict[str, Total] = {}
         for place, (_, code, total) in enumerate(breaks):
@@ -358,21 +367,6 @@ class Report:
     summary: Summary
     about: About = field(factory=About)
     worst: Worst = field(factory=Worst)
-
-    @cached_property
-    def headline(self) -> str:
-        """The number of breaks, what moved since the previous run, the money at stake, and the material ones."""
-        summary, stake, said = self.summary, self.summary.open_findings.payments.amount, list[str]()
-        if summary.since is not None:
-            moved = (BreakState.NEW, BreakState.CHANGED, BreakState.REOPENED, BreakState.RESOLVED, BreakState.NOT_KNOWN)
-            counts = {state: total.count for state, total in summary.open_findings.by_state.items()}
-            said.append(f"{words.counted(counts, moved) or 'nothing new'} since {in_words(summary.since.previous)}")
-        said += [f"{stake:,} at stake"] * bool(stake) + [f"{summary.material:,} of them material"] * bool(
-            summary.material
-        )
-        others = (Bucket.UNRESOLVED, Bucket.REJECTED)
-        said += [f"{plural(rows, 'row')} {bucket}" for bucket in others if (rows := summary.buckets[bucket].rows)]
-        return "; ".join([plural(summary.buckets[Bucket.BREAK].rows, "break"), *said])
 
     @cached_property
     def says(self) -> str:
