@@ -109,7 +109,7 @@ __all__ = [
     "reconcile",
 ]
 
-_PURE = "codes errors sides findings rule_values rules decisions records compare judge causes summary tally"
+_PURE = "codes errors sides findings rule_values rules decisions records compare judge causes summary"
 _ROOMS = ("_atomic", *(f"_judgement.{each}" for each in _PURE.split()), "_journal.tables", "_journal.journal", "_run")
 """From the lowest up, so that the search of a name loads what its own room needs anyway."""
 

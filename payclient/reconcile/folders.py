@@ -27,8 +27,7 @@ from payclient.reconcile._judgement.codes import Code, Severity, Status
 from payclient.reconcile._judgement.errors import JournalError, JournalWriteError, PastRunError
 from payclient.reconcile._judgement.findings import BreakState, Bucket, FindingTotal, ResolvedBy, Row
 from payclient.reconcile._judgement.sides import Answer, Observation
-from payclient.reconcile._judgement.summary import Compared, OpenFindings
-from payclient.reconcile._judgement.tally import Tally, temporary_database
+from payclient.reconcile._judgement.summary import Compared, OpenFindings, Tally, temporary_database
 from payclient.reconcile.ledger import Entry, Ledger
 from payclient.reconcile.report import About, LedgerAbout, Report, ReportFiles, integrity, verify
 from payclient.reconcile.report import rows as report_rows

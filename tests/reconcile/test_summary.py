@@ -30,8 +30,7 @@ from payclient.reconcile import (
 from payclient.reconcile._judgement.findings import FindingTotal
 from payclient.reconcile._judgement.records import BreakChange, BreakRecord, PreviousRun
 from payclient.reconcile._judgement.sides import observe
-from payclient.reconcile._judgement.summary import Condition, Leakage
-from payclient.reconcile._judgement.tally import FIELDS
+from payclient.reconcile._judgement.summary import FIELDS, Condition, Leakage
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry, UnreadSheet, UnusedColumn
 from payclient.reconcile.report import Report
 from payclient.reconcile.report.wording import in_words

@@ -16,8 +16,7 @@ from payclient.reconcile._atomic import AtomicFiles
 from payclient.reconcile._codec import as_json
 from payclient.reconcile._judgement.causes import Settlement, TieOut
 from payclient.reconcile._judgement.records import BreakChange, PreviousRun, ReferenceRecord, SincePrevious
-from payclient.reconcile._judgement.summary import Compared, OpenFindings
-from payclient.reconcile._judgement.tally import Tally
+from payclient.reconcile._judgement.summary import Compared, OpenFindings, Tally
 from payclient.reconcile.ledger import Ledger
 from payclient.reconcile.report import model
 from payclient.reconcile.report.integrity import DECISIONS, MANIFEST, manifest_as_json, read_log
