@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from payclient.reconcile._judgement.findings import ResolvedBy as ResolvedBy
     from payclient.reconcile._judgement.judge import Case, judge
     from payclient.reconcile._judgement.judge import needs_confirmation as needs_confirmation
-    from payclient.reconcile._judgement.rule_values import BusinessDays, Calendar, Kinds, Lines
-    from payclient.reconcile._judgement.rule_values import check_currencies as check_currencies
-    from payclient.reconcile._judgement.rule_values import duration_text as duration_text
-    from payclient.reconcile._judgement.rule_values import read_duration as read_duration
     from payclient.reconcile._judgement.rules import (
         STRICT,
         Accepted,
+        BusinessDays,
+        Calendar,
         FeeSchedule,
+        Kinds,
+        Lines,
         Rules,
         StatementRules,
         Tolerance,
@@ -49,7 +49,10 @@ if TYPE_CHECKING:
     )
     from payclient.reconcile._judgement.rules import UnknownWords as UnknownWords
     from payclient.reconcile._judgement.rules import changed_rules as changed_rules
+    from payclient.reconcile._judgement.rules import check_currencies as check_currencies
     from payclient.reconcile._judgement.rules import dialect_as_json as dialect_as_json
+    from payclient.reconcile._judgement.rules import duration_text as duration_text
+    from payclient.reconcile._judgement.rules import read_duration as read_duration
     from payclient.reconcile._judgement.rules import rule_changes as rule_changes
     from payclient.reconcile._judgement.rules import rules_as_json as rules_as_json
     from payclient.reconcile._judgement.rules import rules_from_json as rules_from_json
@@ -109,7 +112,7 @@ __all__ = [
     "reconcile",
 ]
 
-_PURE = "codes errors sides findings rule_values rules decisions records compare judge causes summary"
+_PURE = "codes errors sides findings rules decisions records compare judge causes summary"
 _ROOMS = ("_atomic", *(f"_judgement.{each}" for each in _PURE.split()), "_journal.tables", "_journal.journal", "_run")
 """From the lowest up, so that the search of a name loads what its own room needs anyway."""
 

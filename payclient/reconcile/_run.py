@@ -29,8 +29,7 @@ from payclient.reconcile._judgement.errors import StoppedError
 from payclient.reconcile._judgement.findings import Row
 from payclient.reconcile._judgement.judge import PendingLookup, differing, paid_reff_of
 from payclient.reconcile._judgement.records import PreviousRun, Records
-from payclient.reconcile._judgement.rule_values import LineKinds, check_currencies, duration_text
-from payclient.reconcile._judgement.rules import STRICT, Rules
+from payclient.reconcile._judgement.rules import STRICT, LineKinds, Rules, check_currencies, duration_text
 from payclient.reconcile._judgement.sides import Answer, Observation, ask_canary, check_canary, observe, utc_now
 from payclient.reconcile.ledger import ABSENT, Entry, Ledger, LedgerError, RejectedEntry
 

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from payclient import Transaction
 from payclient.reconcile import Calendar, Rules, StatementRules, StatementSide
-from payclient.reconcile._judgement.compare import is_younger, statement_findings
+from payclient.reconcile._judgement.compare import statement_findings
 from payclient.reconcile.ledger import Entry
 
 EID = "2026-11-23"  # a Monday
@@ -37,7 +37,7 @@ def test_younger(subtests):
             by, last_moment = rules(limit, zone, **calendar), datetime.fromisoformat(last)
             entry = Entry(line=2, reference="T", created_at=datetime.fromisoformat(created))
             then = [last_moment.astimezone(UTC) + timedelta(seconds=more) for more in (0, 1)]
-            assert [is_younger(entry, at, by.grace, by) for at in then] == [True, False]
+            assert [by.is_younger(entry, at, by.grace) for at in then] == [True, False]
             paid = Transaction(reference="T", amount=100, status="Paid")
             found = [statement_findings(StatementSide(settled=None), entry, paid, at=at, rules=by) for at in then]
             assert [[each.waived for each in some] for some in found] == [[f"the row is younger than {limit}"], [""]]
@@ -56,7 +56,7 @@ def test_every_hour():
         }
         counted = [day for day, is_one in is_open.items() if is_one and day >= created.date()]
         entry = Entry(line=2, reference="T", created_at=created)
-        young = {day for day in is_open if is_younger(entry, datetime(*day.timetuple()[:5], tzinfo=UTC), by.grace, by)}
+        young = {day for day in is_open if by.is_younger(entry, datetime(*day.timetuple()[:5], tzinfo=UTC), by.grace)}
         assert max(young) == counted[3], created
 
 
@@ -66,6 +66,6 @@ def test_mistyped_years():
     ends = [datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)]
     for created in (*ends, *(each.replace(tzinfo=None) for each in ends), None):
         entry = Entry(line=2, reference="T", created_at=created)
-        assert not is_younger(entry, datetime(2026, 11, 20, tzinfo=UTC), by.grace, by)
+        assert not by.is_younger(entry, datetime(2026, 11, 20, tzinfo=UTC), by.grace)
     future = Entry(line=2, reference="T", created_at=datetime(2026, 11, 24, 23))  # noqa: DTZ001
-    assert is_younger(future, datetime(2026, 11, 20, 10, tzinfo=UTC), by.grace, by)
+    assert by.is_younger(future, datetime(2026, 11, 20, 10, tzinfo=UTC), by.grace)

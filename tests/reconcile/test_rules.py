@@ -40,7 +40,7 @@ from payclient.reconcile import (
     rules_as_json,
     rules_from_json,
 )
-from payclient.reconcile._judgement.rule_values import LineKinds, check_currencies
+from payclient.reconcile._judgement.rules import LineKinds, check_currencies
 from payclient.reconcile.ledger import Dialect, Entry, LedgerError, RejectedEntry, UnusedColumn, open_ledger
 from support.misses import check_table
 from support.ruling import DAYS, accepted, rules_of

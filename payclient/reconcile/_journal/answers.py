@@ -14,8 +14,7 @@ from payclient.reconcile._journal import tables
 from payclient.reconcile._judgement import records
 from payclient.reconcile._judgement.errors import JournalError, JournalWriteError
 from payclient.reconcile._judgement.judge import PendingLookup, differing, paid_reff_of
-from payclient.reconcile._judgement.rule_values import in_zone
-from payclient.reconcile._judgement.rules import Rules
+from payclient.reconcile._judgement.rules import Rules, in_zone
 from payclient.reconcile._judgement.sides import Observation, StatementSide, StatementTotals
 from payclient.reconcile.ledger import Entry, RejectedEntry
 

@@ -33,8 +33,7 @@ from payclient.reconcile._judgement import records
 from payclient.reconcile._judgement.compare import settled_by
 from payclient.reconcile._judgement.errors import JournalError
 from payclient.reconcile._judgement.findings import Bucket, ResolvedBy, Row
-from payclient.reconcile._judgement.rule_values import IgnoredLines, LineKinds
-from payclient.reconcile._judgement.rules import STRICT, Rules
+from payclient.reconcile._judgement.rules import STRICT, IgnoredLines, LineKinds, Rules
 from payclient.reconcile._judgement.sides import Observation, StatementSide, StatementTotals
 from payclient.reconcile.ledger import COMPARED, Entry, RejectedEntry
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, tzinfo
 from hashlib import sha256
 from operator import attrgetter
 
@@ -11,10 +11,17 @@ from attrs import define, evolve, field, frozen
 from payclient._shared.escape import escape_unprintable, quote
 from payclient.protocol import Transaction, missing_amount, text_stated
 from payclient.reconcile._fields import COMPARED_FIELDS, Field
-from payclient.reconcile._judgement import rule_values as values
 from payclient.reconcile._judgement.codes import CLOSED, OF_TEXTS, Assumed, Code, Severity, Status, folded, states_none
 from payclient.reconcile._judgement.findings import Finding, Side, in_order
-from payclient.reconcile._judgement.rules import STRICT, FeeSchedule, Rules
+from payclient.reconcile._judgement.rules import (
+    LAST_ON_EARTH,
+    STRICT,
+    FeeSchedule,
+    IgnoredLines,
+    Kind,
+    Rules,
+    limit_text,
+)
 from payclient.reconcile._judgement.sides import Payout, Settled, StatementSide, StatementTotals, stated_sum
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry, Text
 
@@ -23,19 +30,8 @@ def excuse(entry: Entry, at: datetime, rules: Rules) -> str:
     """Return the reason why a row may still be missing, or pending on one side. Empty without one."""
     # A row without an age is not excused. One from the future is excused within the grace, because clocks
     # differ, and not beyond, because a mistyped year would hide it for good.
-    is_young = is_younger(entry, at, rules.grace, rules)
-    return f"the row is younger than the grace of {values.limit_text(rules.grace)}" if is_young else ""
-
-
-def is_younger(entry: Entry, at: datetime, limit: values.Limit, rules: Rules) -> bool:
-    """Return whether a row is younger than *limit* at the time of an answer. Never if it has an unknown age."""
-    created = entry.created_at
-    if not limit or not isinstance(created, datetime):
-        return False
-    if isinstance(limit, timedelta):
-        return abs(at - values.in_zone(created, rules.time_zone)) < limit
-    zone = rules.time_zone or values.FIRST_ON_EARTH
-    return rules.calendar.is_younger(values.in_zone(created, zone), at, limit, zone)
+    is_young = rules.is_younger(entry, at, rules.grace)
+    return f"the row is younger than the grace of {limit_text(rules.grace)}" if is_young else ""
 
 
 def _status(entry: Entry, transaction: Transaction, at: datetime, rules: Rules) -> Iterator[Finding]:
@@ -99,7 +95,7 @@ _STATES: tuple[tuple[Collection[Status | None], Collection[Status | None], Code,
 def is_expired(entry: Entry, transaction: Transaction, at: datetime, time_zone: tzinfo | None) -> bool:
     """Return whether the expiry has certainly passed: the service's, or else the ledger's."""
     expiry = transaction.expdate or entry.expdate
-    return isinstance(expiry, datetime) and expiry.replace(tzinfo=time_zone or values.LAST_ON_EARTH) < at
+    return isinstance(expiry, datetime) and expiry.replace(tzinfo=time_zone or LAST_ON_EARTH) < at
 
 
 def expiry_rule(time_zone: tzinfo | None) -> str:
@@ -339,7 +335,7 @@ class _Claim:
 def _claim(line: Entry | RejectedEntry, rules: Rules) -> _Claim | None:
     """Return what *line* claims. None if it is not paid."""
     kind, (amount, net) = rules.statement.kind_of(line.kind), _stated(line)
-    is_fee, is_refund = kind is values.Kind.FEE, kind is values.Kind.REFUND
+    is_fee, is_refund = kind is Kind.FEE, kind is Kind.REFUND
     if isinstance(line, Entry) and isinstance(line.status, str):
         is_back = is_refund or (stated_money(line) or 0) < 0
         if rules.read_status(line.status) not in ((Status.PAID, Status.REFUNDED) if is_back else (Status.PAID,)):
@@ -381,7 +377,7 @@ class StatementSum:
         payout = Payout(name=name, lines=1, date=date, net=claim.money, **(parts or claim.parts))
         self._payouts[name] = self._payouts[name] + payout if name in self._payouts else payout
 
-    def totals(self, ignored: Sequence[values.IgnoredLines] = ()) -> StatementTotals:
+    def totals(self, ignored: Sequence[IgnoredLines] = ()) -> StatementTotals:
         return StatementTotals(
             **self._sums,
             ignored_lines=sum(kind.lines for kind in ignored),
@@ -441,8 +437,8 @@ def statement_findings(
             listed = "does not list it as settled" if side.unusable_line is None else only
             sentence = f"{name} is paid at the service, {found.amount:,}, and the statement {listed}"
             within = rules.statement.settles_within
-            is_young = is_younger(entry, at, within, rules)
-            waived = f"the row is younger than {values.limit_text(within)}" if is_young else ""
+            is_young = rules.is_younger(entry, at, within)
+            waived = f"the row is younger than {limit_text(within)}" if is_young else ""
             yield Finding(Code.NOT_SETTLED, sentence, service=found.amount, waived=waived)
     elif found is not None and is_paid:
         yield from _settled_otherwise(settled, entry, found, rules)

@@ -22,8 +22,7 @@ from payclient.reconcile._judgement.codes import OF_TEXTS, Code, Status, folded,
 from payclient.reconcile._judgement.compare import compare, excuse, reff_key, statement_findings
 from payclient.reconcile._judgement.findings import Bucket, Finding, Row, as_list, in_order
 from payclient.reconcile._judgement.records import ReferenceRecord, reversal
-from payclient.reconcile._judgement.rule_values import Kind, in_zone
-from payclient.reconcile._judgement.rules import STRICT, Rules
+from payclient.reconcile._judgement.rules import STRICT, Kind, Rules, in_zone
 from payclient.reconcile._judgement.sides import Answer, Observation, StatementSide, named_lines
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 

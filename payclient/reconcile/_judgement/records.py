@@ -38,8 +38,7 @@ from payclient.reconcile._judgement.findings import (
     Side,
     read_list,
 )
-from payclient.reconcile._judgement.rule_values import in_zone
-from payclient.reconcile._judgement.rules import STRICT, RuleChange, Rules
+from payclient.reconcile._judgement.rules import STRICT, RuleChange, Rules, in_zone
 from payclient.reconcile._judgement.sides import Observation, Settled
 from payclient.reconcile.ledger import Entry, UnusedColumn
 

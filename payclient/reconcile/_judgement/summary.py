@@ -26,8 +26,7 @@ from payclient.reconcile._judgement.decisions import Decision, Decisions, Key
 from payclient.reconcile._judgement.errors import TieOutError
 from payclient.reconcile._judgement.findings import BreakState, Bucket, Finding, FindingTotal, Origin, Row
 from payclient.reconcile._judgement.records import RowTotal
-from payclient.reconcile._judgement.rule_values import in_zone
-from payclient.reconcile._judgement.rules import STRICT, Accepted, Rules, changed_rules, rule_changes
+from payclient.reconcile._judgement.rules import STRICT, Accepted, Rules, changed_rules, in_zone, rule_changes
 from payclient.reconcile._judgement.sides import StatementTotals
 from payclient.reconcile.ledger import ABSENT, Entry, UnreadSheet, UnusedColumn
 

@@ -462,10 +462,11 @@ class Unused:
         for position, column in self._places:
             column.add(cells[position])
 
-    def add_key(self, name: str, cell: Any) -> None:
-        """Add a cell under a name that the header does not have."""
-        if name in self._keys or len(self._keys) < _MAX_KEYS:
-            self._keys.setdefault(name, Evidence(name, self._reader)).add(cell)
+    def add_keys(self, cells: Mapping[str, Any]) -> None:
+        """Add the cells under names that the header does not have."""
+        for name, cell in cells.items():
+            if name in self._keys or len(self._keys) < _MAX_KEYS:
+                self._keys.setdefault(name, Evidence(name, self._reader)).add(cell)
 
     @property
     def _columns(self) -> list[Evidence]:

@@ -24,7 +24,7 @@ from payclient.reconcile.ledger._columns import Columns, Finder, LedgerChangedEr
 from payclient.reconcile.ledger._dialect import UTF_8, Dialect
 from payclient.reconcile.ledger._left_out import Excluded, Scope, UnreadSheet, UnusedColumn
 from payclient.reconcile.ledger._notation import Suggestion, combined
-from payclient.reconcile.ledger._rows import NO_COLUMNS, RowReader
+from payclient.reconcile.ledger._rows import RowReader, Table
 from payclient.reconcile.ledger._text import read_csv, read_json_lines, with_start
 
 LedgerFormat: TypeAlias = Literal["csv", "jsonl", "xlsx", "parquet"]
@@ -141,7 +141,7 @@ class Source:
             raise LedgerChangedError(message)
 
 
-class Ledger:
+class Ledger(RowReader):
     """
     An open ledger, from `open_ledger`. Iterate over it once for its entries.
 
@@ -165,23 +165,25 @@ class Ledger:
     def __init__(
         self,
         source: Source,
-        reader: RowReader,
+        table: Table,
+        scope: Scope,
         of_side: Callable[[], AbstractContextManager[None]],
         *,
         format: LedgerFormat,  # noqa: A002  the word users know
-        allow_empty: bool,
+        chosen: Mapping[str, Any],
     ) -> None:
+        super().__init__(table.columns, scope=scope)
+        named = {"chosen": chosen["columns"] or (), "ignored": chosen["ignore"], "required": chosen["require"]}
+        self._unused.ignored = check_use(self.columns, **named, may_grow=format == "jsonl")
+        scope.check_columns(self.columns.used)
         self.format: LedgerFormat = format
-        self.columns: Columns = reader.columns
-        self.delimiter: str | None = reader.delimiter
-        self.dialect: Dialect = reader.scope.dialect
-        self.header_row: int = reader.header_row
-        self.unread_sheets: tuple[UnreadSheet, ...] = reader.unread_sheets
-        self._reader, self._scope = reader, reader.scope
-        self._source = source
-        self._of_side = of_side
-        self._allow_empty = allow_empty
-        self._has_rows = False
+        self.delimiter: str | None = table.delimiter
+        self.dialect: Dialect = scope.dialect
+        self.header_row: int = table.header_row
+        self.unread_sheets: tuple[UnreadSheet, ...] = table.unread_sheets
+        self._rows, self._remarks = table.rows, table.remarks
+        self._source, self._of_side = source, of_side
+        self._allow_empty, self._has_rows = bool(chosen["allow_empty"]), False
 
     def __enter__(self) -> Self:
         return self
@@ -191,15 +193,16 @@ class Ledger:
 
     def __iter__(self) -> Iterator[Entry | RejectedEntry]:
         with self._of_side():
-            for row in self._reader.rows:
-                if row is not None:
+            for line, cells, misfit, more in self._rows:
+                if (row := self.read(line, cells, misfit)) is not None:
+                    if more:
+                        self._unused.add_keys(more)
                     self._has_rows = True
                     yield row
-            self.check_rows()
+            self.check_cells()
+            self._check_emptiness()
 
-    def check_rows(self) -> None:
-        """Check the rows that were read: what nothing uses, and whether there is any."""
-        self._reader.check_cells()
+    def _check_emptiness(self) -> None:
         if not self._has_rows and not self._allow_empty:
             sheets = () if self.excluded else [sheet.name for sheet in self.unread_sheets]
             elsewhere = f": there are rows in {', '.join(map(quote, sheets))}" if sheets else ""
@@ -215,9 +218,8 @@ class Ledger:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings for people. Complete when all rows have been read."""
         nothing = () if self._has_rows or self.excluded else (f"no row was read: the file {self._emptiness}",)
-        return (*self._reader.warnings, *map(str, self.excluded), *nothing)
+        return (*super().warnings, *map(str, self.excluded), *nothing)
 
     @property
     def totals_amount(self) -> int:
@@ -231,7 +233,7 @@ class Ledger:
 
     def compare_currency(self, other: str) -> None:
         """Name the column of its currency as unused if the *other* file has none."""
-        self._reader.unused.is_currency_used = bool(other)
+        self._unused.is_currency_used = bool(other)
 
     @property
     def excluded(self) -> tuple[Excluded, ...]:
@@ -241,17 +243,17 @@ class Ledger:
     @property
     def unused(self) -> tuple[UnusedColumn, ...]:
         """The columns, neither used nor ignored, that may matter for a row. Complete when all rows were read."""
-        return self._reader.unused.found(are_ignored=False)
+        return self._unused.found(are_ignored=False)
 
     @property
     def ignored(self) -> tuple[UnusedColumn, ...]:
         """The same of the columns that are ignored by name."""
-        return self._reader.unused.found(are_ignored=True)
+        return self._unused.found(are_ignored=True)
 
     @property
     def suggestions(self) -> tuple[Suggestion, ...]:
         """Declarations for the amounts and times that are refused. Complete when all rows have been read."""
-        return tuple(self._reader.suggester.suggestions())
+        return tuple(self._suggester.suggestions())
 
     def refusal(self, message: str) -> LedgerError:
         """Return the error of a file without a usable row, with the declarations that would read it."""
@@ -291,7 +293,7 @@ def _look_ahead(error: LedgerError, ledger: LedgerFile, chosen: Mapping[str, Any
     try:
         with _opened(ledger, _with_ways(chosen, first.ways), joined) as opened:
             deque(islice(opened, _ROWS_AHEAD), maxlen=0)
-            opened.check_rows()
+            opened.check_cells()
     except LedgerError as following:
         if helpful := [remedy for remedy in following.remedies if not remedy.is_decision]:
             error.args = (f"{error.message}; then {following.message}",)
@@ -382,16 +384,14 @@ def _opened(ledger: LedgerFile, chosen: Mapping[str, Any], joined: int) -> Ledge
         file_format = recognise(source.fingerprint.name, first, chosen["format"])
         _check_options(file_format, chosen)
         if file_format == "csv":
-            reader = read_csv(chunks, find, chosen["delimiter"], scope)
+            table = read_csv(chunks, find, chosen["delimiter"], scope.dialect)
         elif file_format == "jsonl":
-            reader = read_json_lines(chunks, find, scope)
+            table = read_json_lines(chunks, find, scope.dialect)
         else:
-            reader = _read_whole(source, chunks, file_format, find, chosen["sheet"], scope)
-        named = {"chosen": chosen["columns"] or (), "ignored": chosen["ignore"], "required": chosen["require"]}
-        reader.unused.ignored = check_use(reader.columns, **named, may_grow=file_format == "jsonl")
-        scope.check_columns(reader.columns.used)
+            table = _read_whole(source.whole(chunks), file_format, find, chosen)
+        opened = Ledger(source, table, scope, explained, format=file_format, chosen=chosen)
         on_failure.pop_all()
-    return Ledger(source, reader, explained, format=file_format, allow_empty=chosen["allow_empty"])
+    return opened
 
 
 def _check_options(file_format: LedgerFormat, chosen: Mapping[str, Any]) -> None:
@@ -408,16 +408,13 @@ def _check_options(file_format: LedgerFormat, chosen: Mapping[str, Any]) -> None
             raise ValueError(f"{name} is an option of {formats}, and the ledger is {file_format}")
 
 
-def _read_whole(
-    source: Source, chunks: Iterator[bytes], file_format: LedgerFormat, find: Finder, sheet: str | None, scope: Scope
-) -> RowReader:
-    file = source.whole(chunks)
-    if not source.fingerprint.size_bytes:
-        return RowReader(NO_COLUMNS, scope=scope)
+def _read_whole(file: IO[bytes], file_format: LedgerFormat, find: Finder, chosen: Mapping[str, Any]) -> Table:
+    if not file.seek(0, os.SEEK_END):
+        return Table()
     if file_format == "xlsx":
         from payclient.reconcile.ledger._xlsx import read_xlsx  # noqa: PLC0415
 
-        return read_xlsx(file, find, sheet, scope)
+        return read_xlsx(file, find, chosen["sheet"], chosen["dialect"].header_row)
     try:
         from payclient.reconcile.ledger._parquet import read_parquet  # noqa: PLC0415  needs an extra
     except ModuleNotFoundError as error:
@@ -425,7 +422,7 @@ def _read_whole(
             raise
         message = "Parquet is read with pyarrow, which is not installed: pip install 'payclient[parquet]'"
         raise LedgerError(message) from error
-    return read_parquet(file, find, scope)
+    return read_parquet(file, find)
 
 
 def check_use(

@@ -6,16 +6,16 @@ The only module that needs pyarrow (extra `parquet`).
 
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
-from itertools import chain, starmap
+from itertools import chain, count, repeat
 from typing import IO, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from payclient._shared.escape import escape_unprintable
+from payclient.protocol import EMPTY
 from payclient.reconcile.ledger._columns import CellProblem, Finder, LedgerError
-from payclient.reconcile.ledger._left_out import Scope
-from payclient.reconcile.ledger._rows import NO_COLUMNS, RowReader
+from payclient.reconcile.ledger._rows import Table
 
 _arrow: Any = pa  # pyarrow lacks type hints
 _parquet: Any = pq
@@ -26,18 +26,19 @@ DAMAGE: tuple[type[Exception], ...] = (_arrow.ArrowException, OSError, UnicodeEr
 _UNREADABLE: tuple[type[Exception], ...] = (_arrow.ArrowException, LookupError, OverflowError, ValueError)
 
 
-def read_parquet(file: IO[bytes], find: Finder, scope: Scope) -> RowReader:
-    """Return the reader of a Parquet file, which must stay open. Its rows are numbered from 1."""
+def read_parquet(file: IO[bytes], find: Finder) -> Table:
+    """Return the table of a Parquet file, which must stay open. Its rows are numbered from 1."""
     try:
         parquet = _parquet.ParquetFile(file, buffer_size=_BUFFER_BYTES)
         header: tuple[str, ...] = tuple(parquet.schema_arrow.names)
     except DAMAGE as error:
         raise damaged(error) from error
     if not header:
-        return RowReader(NO_COLUMNS, scope=scope)
-    reader = RowReader(find(header), scope=scope)
-    reader.rows = starmap(reader.read, enumerate(chain.from_iterable(_batches(parquet)), 1))
-    return reader
+        return Table()
+    columns = find(header)
+    return Table(
+        columns=columns, rows=zip(count(1), chain.from_iterable(_batches(parquet)), repeat(None), repeat(EMPTY))
+    )
 
 
 def damaged(error: Exception) -> LedgerError:

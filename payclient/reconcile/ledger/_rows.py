@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias
 
-from attrs import evolve
+from attrs import define, evolve, field
 
 from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Remedy, Side, Way, advice
@@ -116,8 +116,8 @@ class _Signs:
             else:
                 del values[name]
 
-    def check(self, side: Side) -> Iterator[str]:
-        """Check that no word may mean something else next to another. Yield warnings about the fees."""
+    def check(self, side: Side) -> str:
+        """Check that no word may mean something else next to another. Return a warning about the fees, if any."""
         if None in self._words and len(self._words) == 2:  # such as the `C` of `A` and `C`
             unknown, sure = quote(self._words[None]), quote(self._words.get(1) or self._words[-1])
             message = (
@@ -126,40 +126,33 @@ class _Signs:
                 "rules file instead"
             )
             raise LedgerError(message)
-        if self._fee_signs == {True}:
-            how = advice([Remedy((Way("fees_below_zero"),), "reads them as fees")], side)
-            yield f"each fee is below zero, as providers write what they keep{how}"
+        how = advice([Remedy((Way("fees_below_zero"),), "reads them as fees")], side)
+        return f"each fee is below zero, as providers write what they keep{how}" if self._fee_signs == {True} else ""
 
 
 class RowReader:
     """Turns rows into entries, by stages that keep their state: cells, signs, totals, currency, unused columns."""
 
     def __init__(self, columns: Columns, dialect: Dialect = PLAIN, scope: Scope | None = None) -> None:
-        self.warnings: list[str] = []
-        self.scope: Scope = scope or Scope(dialect)
-        dialect = self.scope.dialect
+        self._remarks: dict[str, str] = {}
+        """Warnings by their subject. One that counts keeps its place."""
+        self._scope = scope or Scope(dialect)
+        dialect = self._scope.dialect
         self._has_currency = scope is not None and "currency" in columns.used
-        self.suggester: Suggester = Suggester(dialect)
+        self._suggester = Suggester(dialect)
         self._money = MoneyReader(dialect)
         self._signs = _Signs(columns, dialect, self._money)
         debits = {f"{_DEBIT}{of}": position for of, (_, position, _) in self._signs.debits.items()}
         unused = [name for name in columns.ignored if name not in dialect.debit_columns.values()]
         self.columns: Columns = evolve(columns, ignored=tuple(unused))
-        self.rows: Iterable[Entry | RejectedEntry | None] = ()
-        """The rows below, read once and in order. None stands for a row that is left out."""
-        self.delimiter: str | None = None
-        self.header_row: int = 0
-        """0 if the format lacks one."""
-        self.unread_sheets: tuple[UnreadSheet, ...] = ()
-        """The others that have rows, if no sheet was chosen."""
         used = {position for name, position in columns.places.items() if name != "currency"}
-        self.unused: Unused = Unused(columns, {*used, *debits.values()}, self._money)
+        self._unused = Unused(columns, {*used, *debits.values()}, self._money)
         self._null, self._allowed = frozenset(dialect.null), frozenset(dialect.allow_references)
         self._long = {True: 0, False: 0}
         """The references of more digits than a spreadsheet keeps, by whether all further ones are 0."""
         self._buddhist_year = 0
         self._times = TimeReader(dialect.date_format)
-        add_amount, add_time = self.suggester.add_amount, self.suggester.add_time
+        add_amount, add_time = self._suggester.add_amount, self._suggester.add_time
         readers: Mapping[str, _Reading] = {
             "reference": (self._read_reference, "", None),
             "amount": (self._money.read, "amounts", partial(add_amount, is_needed=True)),
@@ -176,21 +169,27 @@ class RowReader:
         self._names = _columns.column_names(columns.header)
         self._refused: dict[str, Any] = {}
         """The first refused cell of amounts and of times in a row."""
-        self._bad_created_at: tuple[int, int, str] | None = None
-        """The number of unreadable times of creation, the place of their warning, and the first of them."""
+        self._bad_created_at: tuple[int, str] | None = None
+        """The number of unreadable times of creation, and the first of them."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings for people. Complete when all rows have been read."""
+        return tuple(self._remarks.values())
 
     def check_cells(self) -> None:
         """Check that each cell read so far is used if it has a meaning, and agrees with its neighbours."""
-        remarks = [*self._signs.check(self.scope.side)]
+        if remark := self._signs.check(self._scope.side):
+            self._remarks["fee"] = remark
         if self._long[True] >= _MIN_LONG and not self._long[False]:
-            remarks.append(
+            self._remarks["reference"] = (
                 f"all references of more than {_KEPT_DIGITS} digits have only 0 after these, as numbers of a "
                 "spreadsheet have: their last digits may be lost: export the column as text"
             )
         if year := self._buddhist_year:
-            remarks.append(f"there are times of the year {year}, which is {year - _BUDDHIST} if it is a Buddhist year")
-        self.warnings += [remark for remark in remarks if remark not in self.warnings]
-        self.unused.check()
+            remark = f"there are times of the year {year}, which is {year - _BUDDHIST} if it is a Buddhist year"
+            self._remarks["time"] = remark
+        self._unused.check()
 
     def _read_reference(self, cell: Any) -> str | None:
         reference = _columns.read_reference(cell, allowed=self._allowed)
@@ -213,7 +212,7 @@ class RowReader:
     def read(self, line: int, cells: Sequence[Any], misfit: CellProblem | None = None) -> Entry | RejectedEntry | None:
         """Return the entry, or a rejected entry with all problems. None if the row is left out."""
         # With a *misfit*, the row does not fit the header, and is read only if it has as many cells.
-        scope = self.scope
+        scope = self._scope
         if scope.dialect.skip_rows_like and scope.leaves_out_like(line, cells, self._amount_of(cells)):
             return None
         if misfit is not None and len(cells) != len(self.columns.header):
@@ -235,10 +234,10 @@ class RowReader:
             again = CellProblem("is the header again: were two files joined?")
             return self._rejected(line, cells, values, [("", again)])
         if self._refused:
-            self.suggester.refuse(self._refused)
+            self._suggester.refuse(self._refused)
         if self._has_currency and scope.leaves_out(line, values, problems):
             return None
-        self.unused.observe(cells)
+        self._unused.observe(cells)
         return self._rejected(line, cells, values, problems) if problems else checked_entry(values)
 
     def _amount_of(self, cells: Sequence[Any]) -> int | None:
@@ -250,7 +249,7 @@ class RowReader:
         """Return a row with these *problems*, each with its field or none."""
         remedies = tuple(dict.fromkeys(remedy for _, problem in problems for remedy in problem.remedies))
         reasons = (
-            f"{name}{': ' if name else ''}{problem.message}{advice(problem.remedies, self.scope.side)}"
+            f"{name}{': ' if name else ''}{problem.message}{advice(problem.remedies, self._scope.side)}"
             for name, problem in problems
         )
         kinds = tuple(f"{name}: {problem.kind}" for name, problem in problems)
@@ -259,12 +258,12 @@ class RowReader:
     def _rejected(
         self, line: int, cells: Sequence[Any], values: Mapping[str, Any], problems: Sequence[_Problem]
     ) -> RejectedEntry:
-        self.scope.is_whole = False
+        self._scope.is_whole = False
         cell, places = cells[self.columns.places["reference"]], self.columns.places
         reference = str(cell) if isinstance(cell, str | int | float) else ""
         reference = reference.encode(errors="replace").decode().strip()
         names = ["amount", "payout", *(name for name in ("status", "kind") if name in places)]
-        names += ["amount_received"] if self.scope.is_statement or "kind" in values else []
+        names += ["amount_received"] if self._scope.is_statement or "kind" in values else []
         readable = {name: values.get(name) for name in names}
         return self._refused_row(line, problems, reference=reference or None, **readable)
 
@@ -297,7 +296,7 @@ class RowReader:
     def _refuse_empty(self, values: dict[str, Any], problems: list[_Problem]) -> None:
         if values.get("reference", "") is None:
             problems.insert(0, ("reference", CellProblem("the cell is empty")))
-        if values.get("amount", "") is None and self.scope.is_statement and values.get("amount_received") is not None:
+        if values.get("amount", "") is None and self._scope.is_statement and values.get("amount_received") is not None:
             del values["amount"]
         elif values.get("amount", "") is None:
             problems.append(("amount", CellProblem("the cell is empty")))
@@ -305,40 +304,55 @@ class RowReader:
     def _warn_bad_created_at(self, line: int, problem: CellProblem) -> None:
         """Count an unreadable time of creation, in one warning for all of them."""
         # The row is not rejected, because the column is not compared. It only lacks an age.
-        rows, index, first = self._bad_created_at or (0, len(self.warnings), f"{problem} (line {line})")
-        self._bad_created_at = rows + 1, index, first
+        rows, first = self._bad_created_at or (0, f"{problem} (line {line})")
+        self._bad_created_at = rows + 1, first
         cells = f"{quote(self.columns.used['created_at'])}: {plural(rows + 1, 'cell')} cannot be read"
-        self.warnings[index : index + 1] = [f"{cells}: {first}: grace doesn't apply to such a row"]
+        self._remarks["created_at"] = f"{cells}: {first}: grace doesn't apply to such a row"
 
 
-NO_COLUMNS = Columns({}, (), {}, ())
-"""The columns of a ledger without a header."""
+Line: TypeAlias = tuple[int, Sequence[Any], CellProblem | None, Mapping[str, Any]]
+"""The number of a row, its cells, the reason why it does not fit the header, and cells that no column has, by name."""
+_NO_COLUMNS = Columns({}, (), {}, ())
 _NO_ROW: tuple[int, Sequence[str]] = (0, ())
 
 
-def read_header(rows: Iterator[tuple[int, Sequence[str]]], find: Finder, scope: Scope) -> RowReader:
-    """Return the reader of the rows below the header. Without columns if it is empty."""
+@define(kw_only=True)
+class Table:
+    """The cells of a file, below the names of its columns."""
+
+    columns: Columns = _NO_COLUMNS
+    rows: Iterable[Line] = ()
+    """The rows that are not empty, read once and in order."""
+    header_row: int = 0
+    """0 if the format lacks one."""
+    delimiter: str | None = None
+    unread_sheets: tuple[UnreadSheet, ...] = ()
+    """The others that have rows, if no sheet was chosen."""
+    remarks: dict[str, str] = field(factory=dict)
+
+
+def read_header(rows: Iterator[tuple[int, Sequence[str]]], find: Finder, wanted: int | None) -> Table:
+    """Return the table below the header, or the row that is *wanted* as the header. Without columns if it is empty."""
     # *rows* are the non-empty rows, with their numbers. No row after the header is taken from them.
-    wanted, above = scope.dialect.header_row, 0
+    above = 0
     line, names = next(rows, _NO_ROW)
     while line and line < (wanted or 0):
         above += 1
         line, names = next(rows, _NO_ROW)
     if not line and not above:
-        return RowReader(NO_COLUMNS, scope=scope)
+        return Table()
     if wanted not in (None, line):
         message = f"row {wanted} is empty, so it cannot be the header"
         raise LedgerError(message, line=wanted or 0, refused=Way("header_row", wanted or 0))
     try:
-        reader = RowReader(find(names), scope=scope)
+        table = Table(columns=find(names), header_row=line)
     except LedgerError as error:
         below = [] if wanted else list(islice(rows, _MAX_HEADER_ROWS))
         raise _with_header(error, (line, names), below, find) from None
     if above:
         rows_are = f"{plural(above, 'row')} above the header (row {line}) {'is' if above == 1 else 'are'}"
-        reader.warnings.append(f"{rows_are} not read")
-    reader.header_row = line
-    return reader
+        table.remarks["header"] = f"{rows_are} not read"
+    return table
 
 
 def _with_header(

@@ -21,12 +21,10 @@ from typing import Any
 
 from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Remedy, Way
-from payclient.protocol import JSONProblem, is_object, kind, read_json
-from payclient.reconcile._fields import Entry, RejectedEntry
+from payclient.protocol import EMPTY, JSONProblem, is_object, kind, read_json
 from payclient.reconcile.ledger._columns import CellProblem, Columns, Finder, LedgerError, field_of
-from payclient.reconcile.ledger._dialect import UTF_8
-from payclient.reconcile.ledger._left_out import Scope
-from payclient.reconcile.ledger._rows import NO_COLUMNS, RowReader, read_header
+from payclient.reconcile.ledger._dialect import UTF_8, Dialect
+from payclient.reconcile.ledger._rows import Line, Table, read_header
 
 _MAX_LINE = 1 << 20
 
@@ -104,9 +102,9 @@ _SEPARATOR = re.compile('"?sep=([^"\\s\\w]|\\t)"?,*', re.IGNORECASE)
 """A first line with the delimiter for Excel."""
 
 
-def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope: Scope) -> RowReader:
+def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, dialect: Dialect) -> Table:
     # A delimiter that is not given is recognised from the header. A first line `sep=;`, known from Excel, declares it.
-    lines = read_lines(chunks, scope.dialect.encoding)
+    lines = read_lines(chunks, dialect.encoding)
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     first = list(islice(numbered, 1))
     declared = _SEPARATOR.fullmatch(first[0][1]) if first else None
@@ -131,9 +129,9 @@ def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope
                 error.remedies = [Remedy((Way("delimiter", mark),), "separates the columns") for mark in split]
             raise
 
-    reader = read_header(((number, cells_of(line)) for number, line in filled), columns_of, scope)
-    reader.rows, reader.delimiter = _rows(lines, used, reader), used
-    return reader
+    table = read_header(((number, cells_of(line)) for number, line in filled), columns_of, dialect.header_row)
+    table.rows, table.delimiter = _rows(lines, used, table.header_row, len(table.columns.header)), used
+    return table
 
 
 def _cells(header: str, delimiter: str) -> list[str]:
@@ -144,9 +142,8 @@ def _cells(header: str, delimiter: str) -> list[str]:
         return []
 
 
-def _rows(lines: Iterator[str], delimiter: str, reader: RowReader) -> Iterator[Entry | RejectedEntry | None]:
+def _rows(lines: Iterator[str], delimiter: str, before: int, width: int) -> Iterator[Line]:
     records = csv.reader(lines, delimiter=delimiter, strict=True)
-    before, width = reader.header_row, len(reader.columns.header)
     while True:
         line = before + records.line_num + 1
         try:
@@ -161,7 +158,7 @@ def _rows(lines: Iterator[str], delimiter: str, reader: RowReader) -> Iterator[E
             misfit = None
             if len(cells) != width:
                 misfit = CellProblem("has {} where the header has {}", plural(len(cells), "cell"), width)
-            yield reader.read(line, cells, misfit)
+            yield line, cells, misfit, EMPTY
 
 
 def _quote_problem(line: int, detail: str, *, is_open: bool) -> LedgerError:
@@ -174,12 +171,12 @@ def _quote_problem(line: int, detail: str, *, is_open: bool) -> LedgerError:
     return LedgerError(message, line=line)
 
 
-def read_json_lines(chunks: Iterable[bytes], find: Finder, scope: Scope) -> RowReader:
-    numbered = enumerate(read_lines(chunks, scope.dialect.encoding), 1)
+def read_json_lines(chunks: Iterable[bytes], find: Finder, dialect: Dialect) -> Table:
+    numbered = enumerate(read_lines(chunks, dialect.encoding), 1)
     lines = ((number, line) for number, line in numbered if line.strip())
     line, text = next(lines, (0, ""))
     if not line:
-        return RowReader(NO_COLUMNS, scope=scope)
+        return Table()
     try:
         header = tuple(_object(text))
     except JSONProblem as problem:
@@ -188,9 +185,8 @@ def read_json_lines(chunks: Iterable[bytes], find: Finder, scope: Scope) -> RowR
             "which jq -c makes of objects and jq -c '.[]' of a list"
         )
         raise LedgerError(message, line=line) from None
-    reader = RowReader(find(header), scope=scope)
-    reader.rows = _object_rows(chain([(line, text)], lines), reader)
-    return reader
+    columns = find(header)
+    return Table(columns=columns, rows=_object_rows(chain([(line, text)], lines), columns))
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -200,21 +196,17 @@ def _object(text: str) -> dict[str, Any]:
     raise JSONProblem(f"found {kind(value)} where an object must be")
 
 
-def _object_rows(lines: Iterable[tuple[int, str]], reader: RowReader) -> Iterator[Entry | RejectedEntry | None]:
-    header = reader.columns.header
-    keys = frozenset(header)
-    used = {*reader.columns.used, "created_at", "currency"}  # the last two are not compared
+def _object_rows(lines: Iterable[tuple[int, str]], columns: Columns) -> Iterator[Line]:
+    keys = frozenset(columns.header)
+    used = {*columns.used, "created_at", "currency"}  # the last two are not compared
     for line, text in lines:
         try:
             value = _object(text)
         except JSONProblem as problem:
-            yield reader.read(line, (), CellProblem("{}", problem))
+            yield line, (), CellProblem("{}", problem), EMPTY
             continue
         misfit, unknown = None, () if value.keys() <= keys else [key for key in value if key not in keys]
         if meant := [key for key in unknown if (field_of(key) or "created_at") not in used]:
             message = "has {}, which the first row does not have: give all rows the same keys, null where empty"
             misfit = CellProblem(message, ", ".join(map(quote, meant)))
-        row = reader.read(line, [value.get(key) for key in header], misfit)
-        for key in unknown if row is not None else ():
-            reader.unused.add_key(key, value[key])
-        yield row
+        yield line, [value.get(key) for key in columns.header], misfit, {key: value[key] for key in unknown}

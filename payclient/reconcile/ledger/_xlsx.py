@@ -36,11 +36,12 @@ from attrs import define, field
 
 from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient._shared.remedy import Remedy, Way
-from payclient.reconcile._fields import KINDS, Entry, RejectedEntry
+from payclient.protocol import EMPTY
+from payclient.reconcile._fields import KINDS
 from payclient.reconcile.ledger import _columns
-from payclient.reconcile.ledger._columns import CellProblem, Finder, LedgerError
-from payclient.reconcile.ledger._left_out import HAS_DIGIT, Scope, UnreadSheet
-from payclient.reconcile.ledger._rows import RowReader, read_header
+from payclient.reconcile.ledger._columns import CellProblem, Columns, Finder, LedgerError
+from payclient.reconcile.ledger._left_out import HAS_DIGIT, UnreadSheet
+from payclient.reconcile.ledger._rows import Line, Table, read_header
 
 _MAX_FORMAT = 1000  # a spreadsheet program takes 255 characters
 _TOKEN = re.compile(
@@ -347,21 +348,22 @@ class _Workbook:
                         self.struck.add(number)
 
 
-def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) -> RowReader:
-    """Return the reader of one sheet of an XLSX file, which must stay open. The first visible one if none is named."""
+def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, header_row: int | None) -> Table:
+    """Return the table of one sheet of an XLSX file, which must stay open. The first visible one if none is named."""
     book = _Workbook(file)
     chosen = _choose(book, sheet)
     counted = (UnreadSheet(name, _count_rows(book, part)) for name, part in book.sheets.items() if name != chosen)
     others = tuple(other for other in counted if other.rows)
     parser = _SheetReader(book)
     rows = parser.rows(book.sheets[chosen])
-    reader = read_header(((row, _names(cells)) for row, cells in rows), find, scope)
+    table = read_header(((row, _names(cells)) for row, cells in rows), find, header_row)
     if others:
         names = ", ".join(f"{quote(other.name)} ({plural(other.rows, 'row')})" for other in others)
-        reader.warnings.insert(0, f"only the sheet {quote(chosen)} was read: there are rows in {names} too")
-    reader.unread_sheets = others if sheet is None else ()
-    reader.rows = _entries(rows, reader, parser)
-    return reader
+        remark = f"only the sheet {quote(chosen)} was read: there are rows in {names} too"
+        table.remarks = {"sheet": remark, **table.remarks}
+    table.unread_sheets = others if sheet is None else ()
+    table.rows = _lines(rows, table.columns, table.remarks, parser)
+    return table
 
 
 def _count_rows(book: _Workbook, part: str) -> int:
@@ -398,22 +400,22 @@ def _names(cells: Mapping[int, Any]) -> tuple[str, ...]:
     return tuple("" if value is None or isinstance(value, CellProblem) else str(value) for value in values)
 
 
-def _entries(
-    rows: Iterator[tuple[int, dict[int, Any]]], reader: RowReader, parser: _SheetReader
-) -> Iterator[Entry | RejectedEntry | None]:
-    width, marked = len(reader.columns.header), dict[str, list[int]]()
+def _lines(
+    rows: Iterator[tuple[int, dict[int, Any]]], columns: Columns, remarks: dict[str, str], parser: _SheetReader
+) -> Iterator[Line]:
+    width, marked = len(columns.header), dict[str, list[int]]()
     for line, cells in rows:
         last = max(cells)
         problem = None if last < width else CellProblem("has a value to the right of the header")
         for mark in parser.marks:
             marked.setdefault(mark, [line, 0])[1] += 1
-        yield reader.read(line, list(map(cells.get, range(max(width, last + 1)))), problem)
+        yield line, list(map(cells.get, range(max(width, last + 1)))), problem, EMPTY
     for mark, (line, count) in marked.items():
         verb, which = ("is", "row") if count == 1 else ("are", "the first is row")
-        reader.warnings.append(f"{plural(count, 'row')} that {verb} {mark}, but read: {which} {line}")
-    for name, position in reader.columns.places.items():
+        remarks[mark] = f"{plural(count, 'row')} that {verb} {mark}, but read: {which} {line}"
+    for name, position in columns.places.items():
         if KINDS.get(name) == "money" and len(shown := parser.currencies.get(position, {})) > 1:
-            column, symbols = quote(reader.columns.used[name]), " and ".join(map(quote, shown.values()))
+            column, symbols = quote(columns.used[name]), " and ".join(map(quote, shown.values()))
             message = f"the formats of the column {column} show {symbols}, which cannot be added"
             raise LedgerError(f"{message}: put the currency in a column by itself")
 

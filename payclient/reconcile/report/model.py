@@ -22,8 +22,7 @@ from payclient.reconcile._judgement.compare import expiry_rule, reff_key
 from payclient.reconcile._judgement.decisions import Decisions
 from payclient.reconcile._judgement.findings import BreakState, Bucket, Finding, Row
 from payclient.reconcile._judgement.records import BreakChange, LedgerChange, ReferenceRecord
-from payclient.reconcile._judgement.rule_values import IgnoredLines
-from payclient.reconcile._judgement.rules import STRICT, Rules, rules_as_json
+from payclient.reconcile._judgement.rules import STRICT, IgnoredLines, Rules, rules_as_json
 from payclient.reconcile._judgement.sides import Payout, StatementTotals
 from payclient.reconcile._judgement.summary import EXIT_STATUSES, Condition, OpenFindings, Summary, Total
 from payclient.reconcile.ledger import Excluded, UnreadSheet, UnusedColumn, read_only

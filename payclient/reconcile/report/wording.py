@@ -18,8 +18,7 @@ from payclient.reconcile._judgement.codes import BridgeStep, Code, PatternKind, 
 from payclient.reconcile._judgement.decisions import Decision, Resolution
 from payclient.reconcile._judgement.findings import BreakState, Bucket, Finding, FindingTotal, ResolvedBy
 from payclient.reconcile._judgement.records import FirstSeen, LedgerChange, PreviousRun, Sight, SincePrevious
-from payclient.reconcile._judgement.rule_values import IgnoredLines
-from payclient.reconcile._judgement.rules import RuleChange, UnknownWord
+from payclient.reconcile._judgement.rules import IgnoredLines, RuleChange, UnknownWord
 from payclient.reconcile._judgement.sides import StatementTotals
 from payclient.reconcile._judgement.summary import Condition
 from payclient.reconcile.ledger import UnreadSheet, UnusedColumn
