@@ -407,13 +407,6 @@ class WaitDeadlineError(WaitError, TimeoutError):
 class WaitUnansweredError(CouldNotAskError, WaitDeadlineError):
     """The deadline has passed, and the last lookup was not answered. `transaction` is the last one before, if any."""
 
-    _meaning = _OURS
-
-    @property
-    def is_retryable(self) -> bool:
-        """True: another wait may help, although the lookups of this one are over."""
-        return True
-
 
 def classify(error: PayClientError) -> Classification:
     """Return what *error* means for limiter, retry and stream."""

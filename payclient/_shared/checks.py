@@ -57,21 +57,18 @@ def check_order(name: str, value: float, bound: str, limit: float, *, defaults: 
         raise invalid_option(name, f"must not be above {bound}, got {value} and {limit}")
 
 
-def check_callback(name: str, callback: object) -> None:
+def is_callback(_: object, attribute: Any, value: Any) -> None:
     """Refuse anything but a callable, and async functions, whose coroutine would never be awaited."""
-    if not callable(callback):
-        raise unfit(name, "callable", type(callback).__name__)
-    inner: Any = callback
+    if not callable(value):
+        raise unfit(attribute.alias, "callable", type(value).__name__)
+    inner: Any = value
     while isinstance(inner, partial):
         inner = inner.func
     for outer in (inner, type(inner).__call__):
         function = inspect.unwrap(outer)
         if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-            raise invalid_option(name, "must be a plain function, got an async one, which would never be awaited")
-
-
-def is_callback(_: object, attribute: Any, value: Any) -> None:
-    check_callback(attribute.alias, value)
+            problem = "must be a plain function, got an async one, which would never be awaited"
+            raise invalid_option(attribute.alias, problem)
 
 
 def is_number(value: object) -> bool:

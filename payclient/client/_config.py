@@ -29,8 +29,8 @@ _OPERATION = re.compile(r"(?:/api(-sandbox)?(?:/transaction(?:/detail)?)?|/trans
 """The path that payclient adds to the address, its beginnings, and its end."""
 
 
-def _is_tracing(_: object, __: object, value: Any) -> None:
-    checks.check_callback("tracing", value)
+def _is_tracing(_: object, attribute: Any, value: Any) -> None:
+    checks.is_callback(_, attribute, value)
     if isinstance(value, type) and not hasattr(value, "__enter__"):
         message = f"tracing must be an object such as {value.__name__}(), got the class {value.__name__}"
         raise ConfigurationError(message)

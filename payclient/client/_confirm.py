@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 from attrs import Factory, define, field, frozen
 
 from payclient import errors
-from payclient._shared.checks import check_callback, is_number, is_seconds, is_wait, must_be, unfit
+from payclient._shared.checks import is_callback, is_number, is_seconds, is_wait, must_be, unfit
 from payclient._shared.escape import plural, quote
 from payclient.protocol import UNPAID, Returnable, Transaction, missing_amount, text_stated
 
@@ -36,7 +36,7 @@ def is_condition(_: object, attribute: Any, value: Any) -> None:
     """Refuse anything but status words, or a predicate for a wait. Only `unless` may be empty."""
     is_of_wait, shown = attribute.name != "status", repr(value)
     if callable(value) and is_of_wait:
-        check_callback(attribute.name, value)
+        is_callback(_, attribute, value)
         return
     is_collection = isinstance(value, Collection) and not isinstance(value, str)
     words = cast("Collection[object]", value) if is_collection else (None,)
