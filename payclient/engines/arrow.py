@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from itertools import chain, islice
 from typing import Any, Final, TypeAlias, cast
 
@@ -32,6 +33,7 @@ from payclient import reconcile
 from payclient._shared.escape import escape_unprintable, quote
 from payclient._shared.logger import logger
 from payclient._shared.options import OPTIONS, STALL_TIMEOUT
+from payclient._shared.version import from_extra
 from payclient.blocking import LoopThread
 from payclient.client import AsyncClient, Attempt, ClientOptions
 from payclient.engines._spec import LookupSpec, ReconcileSpec, key_of, rules_of
@@ -40,16 +42,10 @@ from payclient.protocol import DOCUMENTED, Found, Outcome, Transaction, document
 from payclient.reconcile.ledger import Columns, Entry, LedgerError, RejectedEntry, RowReader, check_use, find_columns
 from payclient.reconcile.ledger._parquet import column_values
 
-try:
-    import pyarrow as pa  # type: ignore[import-untyped]
-except ModuleNotFoundError as _missing:
-    _message = "payclient.engines.arrow needs pyarrow: pip install 'payclient[parquet]'"
-    raise ModuleNotFoundError(_message, name=_missing.name) from _missing
-
-
 __all__ = ["lookup_batches", "lookup_schema", "reconcile_batches", "reconcile_schema"]
 
-_arrow: Any = pa  # it lacks type hints
+with from_extra("parquet", "payclient.engines.arrow needs pyarrow"):
+    _arrow: Any = import_module("pyarrow")  # it lacks type hints
 _RecordBatch: TypeAlias = Any
 _Schema: TypeAlias = Any
 

@@ -12,19 +12,17 @@ from typing import Any, TypeAlias
 
 import attrs
 
-try:  # imported by name, so types can be checked without Ray, which is large
-    _ray: Any = import_module("ray")
-    _data: Any = import_module("ray.data")
-except ModuleNotFoundError as _missing:
-    _message = "payclient.engines.ray needs Ray Data: pip install 'payclient[ray]'"
-    raise ModuleNotFoundError(_message, name=_missing.name) from _missing
-
+from payclient._shared.version import from_extra
 from payclient.engines._spec import LookupSpec
 from payclient.engines.arrow import background_client, lookup_batches, lookup_schema
 from payclient.errors import ConfigurationError
 
 __all__ = ["lookup", "write"]
 
+with from_extra("ray", "payclient.engines.ray needs Ray Data"):
+    # Imported by name, so types can be checked without Ray, which is large.
+    _ray: Any = import_module("ray")
+    _data: Any = import_module("ray.data")
 _arrow: Any = import_module("pyarrow")
 _files: Any = import_module("pyarrow.fs")
 _Dataset: TypeAlias = Any

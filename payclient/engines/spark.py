@@ -12,19 +12,17 @@ from typing import Any, TypeAlias
 
 import attrs
 
-try:  # imported by name, so types can be checked without PySpark, which is large
-    _types: Any = import_module("pyspark.sql.types")
-    _of_arrow: Any = import_module("pyspark.sql.pandas.types")
-except ModuleNotFoundError as _missing:
-    _message = "payclient.engines.spark needs PySpark: pip install 'payclient[spark]'"
-    raise ModuleNotFoundError(_message, name=_missing.name) from _missing
-
+from payclient._shared.version import from_extra
 from payclient.engines._spec import LookupSpec, ReconcileSpec
 from payclient.engines.arrow import ledger_columns, lookup_batches, lookup_schema, reconcile_batches, reconcile_schema
 from payclient.errors import ConfigurationError
 
 __all__ = ["lookup", "reconcile"]
 
+with from_extra("spark", "payclient.engines.spark needs PySpark"):
+    # Imported by name, so types can be checked without PySpark, which is large.
+    _types: Any = import_module("pyspark.sql.types")
+    _of_arrow: Any = import_module("pyspark.sql.pandas.types")
 _arrow: Any = import_module("pyarrow")
 _DataFrame: TypeAlias = Any
 _Schema: TypeAlias = Any

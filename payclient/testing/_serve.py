@@ -6,13 +6,11 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 
 from payclient._shared.until_done import until_done
+from payclient._shared.version import from_extra
 from payclient.testing._service import ASGIApp
 
-try:
+with from_extra("testing", "payclient.testing.serve needs uvicorn"):
     import uvicorn
-except ModuleNotFoundError as missing:
-    message = "payclient.testing.serve needs uvicorn: pip install 'payclient[testing]'"
-    raise ModuleNotFoundError(message, name=missing.name) from missing
 
 
 @asynccontextmanager

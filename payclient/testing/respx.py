@@ -14,13 +14,11 @@ from typing import Any
 
 import httpx
 
+from payclient._shared.version import from_extra
 from payclient.testing._service import Assumptions, Reply, envelope
 
-try:
+with from_extra("testing", "payclient.testing.respx needs respx"):
     import respx
-except ModuleNotFoundError as _missing:
-    _message = "payclient.testing.respx needs respx: pip install 'payclient[testing]'"
-    raise ModuleNotFoundError(_message, name=_missing.name) from _missing
 
 __all__ = ["answered", "envelope", "found", "not_found", "throttled", "unavailable"]
 
