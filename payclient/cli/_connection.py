@@ -98,10 +98,7 @@ class ConnectionOptions:
         if self.api_key_file is None:
             return None
         try:
-            content = decode_key(streams.stdin) if self.takes_key_from_stdin else read_key_file(self.api_key_file)
+            return decode_key(streams.stdin) if self.takes_key_from_stdin else read_key_file(self.api_key_file)
         except OSError as error:
             message = f"--api-key-file: the file cannot be read: {error.strerror}"  # its name may be the key itself
             raise RefusalError(message, option="api_key", is_last=True) from error
-        if not content.strip():
-            raise RefusalError("--api-key-file: the key is empty", option="api_key")
-        return content

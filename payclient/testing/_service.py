@@ -39,14 +39,12 @@ class Fields(TypedDict, total=False):
     status: str
 
 
-FIELDS = tuple(Fields.__annotations__)
-"""The ten names, in the order of the specification."""
-
-
 def transaction(**fields: Unpack[Fields]) -> dict[str, Any]:
     """Return the `data` object of an answer, as `FakeService.add` stores it."""
     if unknown := sorted(fields.keys() - Fields.__annotations__.keys()):
-        raise TypeError(f"unknown field of a transaction: {', '.join(unknown)}; it has {', '.join(FIELDS)}")
+        raise TypeError(
+            f"unknown field of a transaction: {', '.join(unknown)}; it has {', '.join(Fields.__annotations__)}"
+        )
     reference = fields.get("reference", REFERENCE)
     amount = fields.get("amount", 15000)
     check_type(amount, int, "amount must be an int")

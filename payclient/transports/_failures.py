@@ -7,8 +7,9 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -70,7 +71,7 @@ class Progress:
     def with_step(self, step: errors.Step) -> Progress:
         return Progress(self.proxy, step, self.address)
 
-    def failure(self, kind: type[_Error], message: str) -> _Error:
+    def failure(self, kind: Callable[..., _Error], message: str) -> _Error:
         return kind(message, sent=self.sent, step=self.step, address=self.address)
 
     def attach_to(self, error: BaseException) -> None:
@@ -191,9 +192,7 @@ def _no_tunnel(error: TunnelError, progress: Progress) -> errors.TransportError:
     at_proxy, message = progress.with_step("proxy"), f"the proxy {progress.proxy} {error.reason}"
     if not 300 <= error.status_code < 500 or error.status_code in _PASSING:
         return at_proxy.failure(errors.ConnectionFailedError, message)
-    refusal = at_proxy.failure(errors.ProxyRefusedError, message)
-    refusal.status_code = error.status_code
-    return refusal
+    return at_proxy.failure(partial(errors.ProxyRefusedError, status_code=error.status_code), message)
 
 
 def _tls_refusal(error: Exception) -> str | None:

@@ -62,7 +62,7 @@ def test_unusable_key(configured):
     """A key that cannot be used is refused without being shown."""
     unseen = "--api-key-file has a character at position {} that is not visible ASCII"
     for content, message in (
-        (b" \n", "--api-key-file: the key is empty"),
+        (b" \n", "--api-key-file is empty"),
         (b"s\xc3\xa9cret-of-mine", unseen.format(1)),
         (b"\xff\xfes\0e\0", unseen.format(0)),  # UTF-16
         (b"secret-of-mine\nsecond", unseen.format(14)),
