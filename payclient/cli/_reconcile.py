@@ -21,6 +21,7 @@ from rich.text import Text
 from payclient import AsyncClient, Stats
 from payclient import reconcile as library
 from payclient._shared.escape import plural
+from payclient._shared.options import STALL_TIMEOUT
 from payclient._shared.remedy import Way
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._next import after_verdict
@@ -332,14 +333,21 @@ class Reconciliation:
 _LIVE_EVERY, _PLAIN_EVERY = 0.2, 10.0
 _RATE_WINDOW = 15.0
 """The rate is measured over these seconds: enough to be steady, few enough to show a pause."""
+_SILENCE = 5.0  # seconds without an answer until the line names that
+_MOST = library.duration_text(timedelta(seconds=STALL_TIMEOUT))
 
 
-def progress_line(progress: Progress, stats: Stats, rate: float) -> str:
+def progress_line(progress: Progress, stats: Stats, rate: float, silent: float = 0.0) -> str:
+    """Return the line *silent* seconds after the last answer."""
     is_asking, total = progress.phase in (Phase.ASKING, Phase.CONFIRMING), progress.total
     rest = None if total is None or not rate else timedelta(seconds=round((total - progress.done) / rate))
+    held = progress.waiting and f"waiting {progress.waiting}"
+    if is_asking and silent >= _SILENCE and (stats.last_failure or not (held or stats.paused_seconds)):
+        why = f": {stats.last_failure}" * bool(stats.last_failure)
+        held = f"no answer for {silent:.0f} s (gives up after {_MOST}){why}"
     parts = (
         f"{progress.phase} {progress.done:,}" + ("" if total is None else f"/{total:,}"),
-        progress.waiting and f"waiting {progress.waiting}",
+        held,
         stats.paused_seconds and f"paused {stats.paused_seconds:.0f} s by the service",
         is_asking and rate and f"{rate:,.0f}/s",
         is_asking and rest is not None and f"{rest} left",
@@ -360,11 +368,14 @@ async def shown(streams: Streams, stats: Callable[[], Stats]) -> AsyncGenerator[
     live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False)
     every = _LIVE_EVERY if is_live else _PLAIN_EVERY
     latest: Progress | None = None
+    answered_at = loop.time()
     samples = deque[tuple[float, int]](maxlen=1 + max(1, round(_RATE_WINDOW / every)))
 
     def update(progress: Progress) -> None:
         """Take the latest. Called for each thing done, so it does next to nothing."""
-        nonlocal latest
+        nonlocal latest, answered_at
+        if latest is None or (latest.phase, latest.done) != (progress.phase, progress.done):
+            answered_at = loop.time()
         if latest is None or latest.phase is not progress.phase:  # rows of an earlier run do not count
             samples.clear()
             samples.append((loop.time(), progress.done))
@@ -377,7 +388,8 @@ async def shown(streams: Streams, stats: Callable[[], Stats]) -> AsyncGenerator[
                 continue
             samples.append((loop.time(), latest.done))
             (since, before), (now, done) = samples[0], samples[-1]
-            line = progress_line(latest, stats(), (done - before) / (now - since) if now > since else 0.0)
+            rate = (done - before) / (now - since) if now > since else 0.0
+            line = progress_line(latest, stats(), rate, now - answered_at)
             if is_live:
                 live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
             else:

@@ -26,7 +26,7 @@ from contextvars import ContextVar
 from enum import Enum
 from heapq import heappop, heappush
 from math import inf
-from typing import Any, ClassVar, Final, NoReturn, Self, TypeAlias
+from typing import Any, Final, NoReturn, Self, TypeAlias
 
 from attrs import Factory, define, field
 
@@ -69,6 +69,7 @@ class PendingRow:
     reference: str
     failed_passes: int = 0  # passes where other lookups were answered
     answers_when_sent: int = 0  # answers to the stream by then
+    error: errors.PayClientError | None = None  # the last pass's
 
 
 @define(kw_only=True)
@@ -190,14 +191,12 @@ class Stream:
     _count: int = field(default=0, init=False)
     _deferred: list[tuple[float, int, PendingRow]] = field(factory=list, init=False)  # a heap, by the time when due
     _started: int = field(default=0, init=False)
-    _asking: int = field(default=0, init=False)
+    _asking: dict[int, PendingRow] = field(factory=dict, init=False)  # keys are indexes
     _began: float = field(default=Factory(lambda self: self._clock.now(), takes_self=True), init=False)
     _ended_at: float = field(default=0.0, init=False)  # the last row with an outcome
     _busy_since: float = field(default=0.0, init=False)
-    _last_error: errors.PayClientError | None = field(default=None, init=False)
     _is_reading: bool = field(default=False, init=False)  # waits for the next reference of an async input
     _is_exhausted: bool = field(default=False, init=False)
-    _has_stalled: bool = field(default=False, init=False)
 
     # The reader
 
@@ -220,11 +219,7 @@ class Stream:
     def _refuse(self, *_: object) -> NoReturn:
         raise TypeError("read a stream in its block: `async with client.stream_transactions(...) as outcomes:`")
 
-    __iter__: ClassVar[Callable[..., NoReturn]] = _refuse
-    __next__: ClassVar[Callable[..., NoReturn]] = _refuse
-    __enter__: ClassVar[Callable[..., NoReturn]] = _refuse
-    __exit__: ClassVar[Callable[..., NoReturn]] = _refuse
-    __await__: ClassVar[Callable[..., NoReturn]] = _refuse
+    __iter__ = __next__ = __enter__ = __exit__ = __await__ = _refuse
 
     def __aiter__(self) -> Self:
         if not self._started:
@@ -261,7 +256,7 @@ class Stream:
 
     def _is_done(self) -> bool:
         # At the end, workers that only wait, for a reference or for a later pass, do not count.
-        return self._has_stalled or not self._tasks or (self._is_ending and not self._asking)
+        return not self._tasks or (self._is_ending and not self._asking)
 
     async def _wait(self, since: float) -> float:
         """Wait for a wake-up. Return since when the reader has been waiting in vain."""
@@ -276,9 +271,12 @@ class Stream:
                 f"no lookup succeeded for {self._stall_timeout:g} s: "
                 "the references without an outcome can be asked for again"
             )
+            rows = self._asking | {row.index: row for *_, row in self._deferred}
             stalled = errors.DeadlineExceededError(message)
-            stalled.__cause__ = self._last_error
-            self._has_stalled = True
+            stalled.__cause__ = next((row.error for row in rows.values() if row.error), None)
+            self._ready += (Failed(rows[n].reference, rows[n].error or stalled, index=n) for n in sorted(rows))
+            self._asking.clear()
+            self._deferred.clear()
             self._end(stalled)
         return since
 
@@ -317,12 +315,13 @@ class Stream:
                 self._clock.schedule(self, self._clock.now() + _ALONE)
             else:
                 self.fire()
-            self._asking += 1
+            self._asking[row.index] = row
             try:
                 outcome = await self._ask(row)
             finally:
-                self._asking -= 1
-            if outcome is not None and not self._is_stopping:  # the lookup may have suppressed the cancellation
+                is_asked = self._asking.pop(row.index, None) is not None  # otherwise the stream has given up on it
+            # The lookup may have suppressed the cancellation.
+            if outcome is not None and is_asked and not self._is_stopping:
                 self._ready.append(outcome)
             if outcome is not None or self._is_ending:
                 self._wakeup.set()
@@ -407,7 +406,7 @@ class Stream:
         # delays it, and bad first rows would look like a wrong address. A row with a single pass is not retried to find
         # out.
         is_due = bool(self._deferred) and self._deferred[0][0] <= self._clock.now()
-        is_held_up = is_due or len(self._deferred) + self._asking >= self._concurrency * _DEFERRED_PER_WORKER
+        is_held_up = is_due or len(self._deferred) + len(self._asking) >= self._concurrency * _DEFERRED_PER_WORKER
         is_dry = self._is_exhausted or self._is_reading or is_held_up or self._deferral.passes(error) == 1
         is_alone = is_dry and self._deferral.answers == row.answers_when_sent
         is_unclear = is_alone or not self._deferral.is_reached
@@ -418,7 +417,7 @@ class Stream:
             self._deferral.succeed()
 
     def _judge(self, row: PendingRow, error: errors.PayClientError) -> Failed | None:
-        self._last_error = error
+        row.error = error
         # At the end of the input, a last row waits at most as long as all others took.
         longest = self._ended_at - self._began if self._is_exhausted else inf
         decision = self._deferral.decide(row, error, longest=longest)

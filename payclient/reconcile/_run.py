@@ -154,8 +154,7 @@ async def reconcile(  # noqa: PLR0913  one option each, only by name
         run.begin(Phase.JUDGING, kept.rows)
         for row in replay(kept, rules=rules):
             yield row
-            if run.is_turn_over():
-                await run.yield_to_loop()
+            await run.turn()
         if run.ended_by is not None:
             raise run.ended_by
 
@@ -216,13 +215,13 @@ class _Reconciler:
                 amount = entry.amount if isinstance(entry.amount, int) else entry.amount_received
                 if not kinds.leaves_out(entry, amount, is_alone=entry.reference is None):
                     self._journal.add(entry)
-                if self.is_turn_over():
-                    await self.yield_to_loop()
+                await self.turn()
         if are_ageless == {True}:
             self._rules.check_columns(("reference",), has_statement=has_statement)
         finish = partial(self._journal.finish_ledger, previous=self._previous, rules=self._rules)
         await in_thread(finish, kinds.ignored)
-        self._tell(self._done)
+        self._total = self._done
+        self._tell()
 
     async def read_statement(self, statement: Iterable[Entry | RejectedEntry], entries: Entries) -> None:
         """Copy the whole statement into the journal, and the references that only it has."""
@@ -234,8 +233,7 @@ class _Reconciler:
                 line = usable_line(each, self._rules)
                 total.add(line)
                 self._journal.add_to_statement(line)
-            if self.is_turn_over():
-                await self.yield_to_loop()
+            await self.turn()
         if isinstance(entries, Ledger) and isinstance(statement, Ledger):
             check_currencies(entries, statement)
         totals = total.totals(kinds.ignored)
@@ -248,7 +246,7 @@ class _Reconciler:
         taking = take_over(self._journal, reuse, rules=self._rules, now=self._now())
         while (rows := await in_thread(lambda: next(taking, None))) is not None:
             self._done += rows
-            await self.yield_to_loop()
+            await self._yield_to_loop()
 
     # Ask
 
@@ -258,6 +256,8 @@ class _Reconciler:
         self._differences, self._differences_amount = self._journal.answers.count_differences()
         try:
             if canary is not None:
+                self._begin_asking()
+                self._tell()
                 self._is_canary_found = await ask_canary(canary, self._stream(self._lookup, [canary]))
                 self._known, self._was_reached = (canary, True) if self._is_canary_found else (None, False)
             await self._ask_once()
@@ -266,8 +266,9 @@ class _Reconciler:
             # Confirmed answers can make another row need confirmation, so repeat until none is left.
             # Until something was found, "not found" is not evidence, even if repeated.
             while self._has_probe() and (unconfirmed := self._journal.answers.count_to_confirm()):
-                await self._wait_to_confirm(unconfirmed)
-                await self._ask_all(Phase.CONFIRMING, self._journal.answers.to_confirm(), unconfirmed, 0)
+                self.begin(Phase.CONFIRMING, unconfirmed)
+                await self._wait_to_confirm()
+                await self._ask_all(self._journal.answers.to_confirm())
                 if self._forget_reused():
                     await self._ask_once()
         except StoppedError:
@@ -280,11 +281,15 @@ class _Reconciler:
 
     async def _ask_once(self) -> None:
         """Look up references without an answer, and then reused ones that need two answers of this run."""
-        total, is_left = self._journal.count_references(), True
+        is_left = True
         while is_left:
-            left = self._journal.answers.count_to_ask()
-            await self._ask_all(Phase.ASKING, self._journal.answers.to_ask(), total, total - left)
+            self._begin_asking()
+            await self._ask_all(self._journal.answers.to_ask())
             is_left = self._forget_reused()
+
+    def _begin_asking(self) -> None:
+        total = self._journal.count_references()
+        self.begin(Phase.ASKING, total, total - self._journal.answers.count_to_ask())
 
     def _has_probe(self) -> bool:
         return self._is_canary_found or self._journal.answers.count_found() > 0
@@ -292,7 +297,7 @@ class _Reconciler:
     def _forget_reused(self) -> bool:
         return self._journal.note(REUSED) is not None and self._journal.answers.forget_reused()
 
-    async def _wait_to_confirm(self, unconfirmed: int) -> None:
+    async def _wait_to_confirm(self) -> None:
         """Wait for the state to settle. The time counts from the first answer, even in a resumed run."""
         last = self._journal.answers.last_to_confirm_at()
         if not self._confirm_after or last is None:
@@ -301,7 +306,6 @@ class _Reconciler:
         seconds = min((due - self._now()).total_seconds(), self._confirm_after)
         if seconds <= 0:
             return
-        self.begin(Phase.CONFIRMING, unconfirmed)
         self._waiting = f"until {due:%H:%M:%S} UTC for the second lookup"
         self._tell()
         try:
@@ -312,8 +316,7 @@ class _Reconciler:
             self._waiting = ""
         self._check_stop()
 
-    async def _ask_all(self, phase: Phase, pending: Iterator[PendingLookup], total: int, done: int) -> None:
-        self.begin(phase, total, done)
+    async def _ask_all(self, pending: Iterator[PendingLookup]) -> None:
         self._tell()
         self._known = self._known or self._journal.answers.known_good()
         async with self._stream(self._look_up, self._references(pending)) as outcomes:
@@ -397,23 +400,24 @@ class _Reconciler:
     def begin(self, phase: Phase, total: int, done: int = 0) -> None:
         self._phase, self._total, self._done, self._unresolved = phase, total, done, 0
 
-    def is_turn_over(self) -> bool:
+    async def turn(self) -> None:
         self._done += 1
-        return self._done % _ROWS_PER_TURN == 0
+        if self._done % _ROWS_PER_TURN == 0:
+            await self._yield_to_loop()
 
-    async def yield_to_loop(self) -> None:
+    async def _yield_to_loop(self) -> None:
         """Report progress, and let the event loop run other tasks."""
         self._tell()
         self._check_stop()
         await asyncio.sleep(0)
 
-    def _tell(self, total: int | None = None) -> None:
+    def _tell(self) -> None:
         if self._on_progress is not None:
             self._on_progress(
                 Progress(
                     phase=self._phase,
                     done=self._done,
-                    total=total or self._total,
+                    total=self._total,
                     differences=self._differences,
                     differences_amount=self._differences_amount,
                     unresolved=self._unresolved,

@@ -46,6 +46,24 @@ def test_line(subtests):
             assert progress_line(progress, stats, rate) == line
 
 
+def test_silence(subtests):
+    """After five seconds without an answer the line says so, why, and when the run ends."""
+    down, retrying = attrs.evolve(QUIET, last_failure="ServiceError: down"), attrs.evolve(ASKING, waiting="to retry")
+    paused = attrs.evolve(QUIET, paused_seconds=40.0)
+    silence = "no answer for 12 s (gives up after 15m)"
+    for progress, stats, silent, line in [
+        (ASKING, down, 4.9, "asking 1,200/10,000; 4 in flight"),
+        (ASKING, down, 12.0, f"asking 1,200/10,000; {silence}: ServiceError: down; 4 in flight"),
+        (retrying, down, 12.0, f"asking 1,200/10,000; {silence}: ServiceError: down; 4 in flight"),
+        (retrying, QUIET, 12.0, "asking 1,200/10,000; waiting to retry; 4 in flight"),  # the service answers others
+        (ASKING, QUIET, 12.0, f"asking 1,200/10,000; {silence}; 4 in flight"),  # nothing was heard
+        (ASKING, paused, 12.0, "asking 1,200/10,000; paused 40 s by the service; 4 in flight"),
+        (READING, down, 12.0, "reading 1,200"),
+    ]:
+        with subtests.test(progress=progress, stats=stats, silent=silent):
+            assert progress_line(progress, stats, 0.0, silent) == line
+
+
 async def run(stream, *, seconds=25, before=0):
     streams = Streams(stdin=io.BytesIO(), stdout=io.StringIO(), stderr=stream)
     async with shown(streams, lambda: QUIET) as on_progress:
@@ -61,9 +79,10 @@ async def run(stream, *, seconds=25, before=0):
 async def test_plain():
     """Without a terminal there is a new line every ten seconds; what an earlier run had done makes no rate."""
     resumed = await run(io.StringIO(), seconds=12, before=5000)
-    assert resumed == "asking 6,000/10,000; 100/s; 0:00:40 left; 4 in flight\n"
+    assert resumed == "asking 6,000/10,000; no answer for 9 s (gives up after 15m); 100/s; 0:00:40 left; 4 in flight\n"
     assert await run(io.StringIO()) == (
-        "asking 1,000/10,000; 100/s; 0:01:30 left; 4 in flight\nasking 1,000/10,000; 50/s; 0:03:00 left; 4 in flight\n"
+        "asking 1,000/10,000; no answer for 9 s (gives up after 15m); 100/s; 0:01:30 left; 4 in flight\n"
+        "asking 1,000/10,000; no answer for 19 s (gives up after 15m); 50/s; 0:03:00 left; 4 in flight\n"
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from payclient import (
@@ -20,6 +20,7 @@ from payclient import (
     ConfigurationError,
     ConnectionFailedError,
     DeadlineExceededError,
+    Failed,
     Found,
     KeySourceError,
     ResponseError,
@@ -165,6 +166,7 @@ async def test_deadline_counts_asking():
     cause = "KeySourceError('the key source has not answered')"
     assert (found, ended_at) == ([(5.0, cause), (5.0, cause), (7.0, cause)], [7.1])
     async with patient.stream_transactions(["T4"], stall_timeout=60.0) as stream:  # which has no deadline in the queue
+        assert isinstance(await anext(stream), Failed)
         with pytest.raises(DeadlineExceededError):
             await anext(stream)
     assert (now(), ended_at[1]) == (68.0, 15.1)
@@ -272,6 +274,7 @@ async def test_words_of_the_function():
 
 
 @examples(150)
+@example(callers=[(0.0, None, False), *[(4.0, 0.5, False)] * 3], failing=set())
 @given(
     callers=st.lists(
         st.tuples(st.floats(0, 20), st.sampled_from([None, 0.0, 0.5, 3.0]), st.booleans()), min_size=1, max_size=10
@@ -292,7 +295,8 @@ async def test_one_call_at_a_time(callers, failing):
         finally:
             under_way -= 1
 
-    pay = client(Guarded(accepts=NEW), api_key=source, max_concurrency=8, deadline=None)
+    # Three who leave after half a second look like an outage.
+    pay = client(Guarded(accepts=NEW), api_key=source, max_concurrency=8, deadline=None, on_outage="wait")
 
     async def ask(number, at, patience, is_bulk):
         await asyncio.sleep(at)

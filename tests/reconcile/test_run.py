@@ -213,9 +213,10 @@ async def test_held_up_before_the_first_answer():
 
 
 async def test_canary():
-    """If the canary is missing, nothing else is asked."""
-    service = Service({"A": [paid("A")]})
-    rows, error = await until_error([entry(2, "A")], service, canary="CANARY")
+    """If the canary is missing, nothing else is asked. To ask for it is a part of asking, as progress says."""
+    service, told = Service({"A": [paid("A")]}), []
+    rows, error = await until_error([entry(2, "A")], service, canary="CANARY", on_progress=told.append)
+    assert [(each.phase, each.done, each.total) for each in told[:2]] == [(Phase.READING, 1, 1), (Phase.ASKING, 0, 1)]
     assert isinstance(error, errors.ConfigurationError)
     assert "does not know the canary 'CANARY'" in str(error)
     assert (buckets(rows), service.asked) == (["unresolved"], ["CANARY"])
@@ -232,11 +233,11 @@ async def test_fatal():
 
 @pytest.mark.virtual_time
 async def test_stalled():
-    """A service that answers nothing ends the run, and every row is reported."""
+    """A service that answers nothing ends the run, and every row is reported with its own failure."""
     async with asyncio.timeout(3600):
         rows, error = await until_error([entry(2, "A")], Service({"A": [DOWN]}), stall_timeout=60)
     assert isinstance(error, errors.DeadlineExceededError)
-    assert (buckets(rows), rows[0].error) == (["unresolved"], "DeadlineExceededError")
+    assert (buckets(rows), rows[0].error) == (["unresolved"], "ServiceError")
 
 
 async def test_bugs_stay_bugs():
