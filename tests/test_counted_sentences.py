@@ -7,7 +7,7 @@ from pathlib import Path
 from attrs import evolve
 
 from payclient.reconcile import StatementTotals, Tally
-from payclient.reconcile._judgement.records import PreviousRun, SincePrevious
+from payclient.reconcile._judgement.records import Answers, PreviousRun, SincePrevious
 from payclient.reconcile._judgement.summary import Compared, Leakage, Period
 from payclient.reconcile.report import Report
 from payclient.reconcile.report.wording import in_words, reused_sentence
@@ -79,8 +79,8 @@ PREVIOUS = PreviousRun(run="20", folder="20", last_observed_at=None)
 
 
 def reused(count):
-    times = dict.fromkeys(("oldest_reused_at", "newest_reused_at"), FIRST if count else None)
-    return reused_sentence(SincePrevious(previous=PREVIOUS, carried={}, reused=count, **times))
+    reused = Answers(count, *[FIRST if count else None] * 2)
+    return reused_sentence(SincePrevious(previous=PREVIOUS, carried={}, reused=reused))
 
 
 def test_one_none_many(subtests):

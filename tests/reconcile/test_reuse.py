@@ -48,7 +48,7 @@ async def test_same_row(night, second):
     assert (done["A"].reused_from, done["B"].reused_from) == ("night-1", "")
     assert (done["A"].observed_at, done["A"].transaction) == (first["A"].observed_at, first["A"].transaction)
     summary = done.summary
-    assert (summary.since.reused, summary.since.oldest_reused_at) == (1, first["A"].observed_at)
+    assert (summary.since.reused.rows, summary.since.reused.oldest_at) == (1, first["A"].observed_at)
     assert summary.first_observed_at == done["B"].observed_at
     assert Report(summary).says == (
         "amount and status of 2 ledger rows: 2 matched; "

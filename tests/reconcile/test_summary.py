@@ -28,7 +28,7 @@ from payclient.reconcile import (
     judge,
 )
 from payclient.reconcile._judgement.findings import FindingTotal
-from payclient.reconcile._judgement.records import BreakChange, BreakRecord, PreviousRun
+from payclient.reconcile._judgement.records import Answers, BreakChange, BreakRecord, PreviousRun
 from payclient.reconcile._judgement.sides import observe
 from payclient.reconcile._judgement.summary import FIELDS, Condition, Leakage
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry, UnreadSheet, UnusedColumn
@@ -196,7 +196,7 @@ def test_reused():
     reused = attrs.evolve(MATCHED, observed_at=NOON, reused_from="19")
     asked = attrs.evolve(MATCHED, observed_at=NOON + timedelta(hours=1))
     since = summary(reused, asked, previous=PREVIOUS).since
-    assert (since.reused, since.oldest_reused_at, since.newest_reused_at) == (1, NOON, NOON)
+    assert since.reused == Answers(1, NOON, NOON)
 
 
 def leaking(method, *findings, **more):

@@ -373,6 +373,20 @@ def is_covered(created: str | None, covers_from: datetime | None, zone: tzinfo |
     return in_zone(datetime.fromisoformat(created), zone) >= in_zone(covers_from, zone)
 
 
+@define
+class Answers:
+    """A number of rows, and the times of the first and the last answer to them."""
+
+    rows: int = 0
+    oldest_at: datetime | None = None
+    newest_at: datetime | None = None
+
+    def add(self, first: datetime, last: datetime) -> None:
+        self.rows += 1
+        self.oldest_at = first if self.oldest_at is None else min(self.oldest_at, first)
+        self.newest_at = last if self.newest_at is None else max(self.newest_at, last)
+
+
 @frozen(kw_only=True)
 class SincePrevious:
     """The changes since the previous run, apart from its breaks."""
@@ -382,9 +396,7 @@ class SincePrevious:
     changed_rules: tuple[str, ...] = ()
     rule_changes: tuple[RuleChange, ...] = ()
     changed_by: str = ""  # as the rules name it
-    reused: int = 0
-    oldest_reused_at: datetime | None = None
-    newest_reused_at: datetime | None = None
+    reused: Answers = field(factory=Answers)  # rows that were not looked up
     ledger: LedgerChange | None = None  # None if the rows of the previous run are not known
 
     @property

@@ -477,20 +477,6 @@ _CAUSES = """
 
 
 @define
-class Span:
-    """A number of answers, and the times of the first and the last one."""
-
-    count: int = 0
-    first: datetime | None = None
-    last: datetime | None = None
-
-    def add(self, first: datetime, last: datetime) -> None:
-        self.count += 1
-        self.first = first if self.first is None else min(self.first, first)
-        self.last = last if self.last is None else max(self.last, last)
-
-
-@define
 class Tally:
     """
     The rows of a report, in the order of the ledger, and its summary.
@@ -516,8 +502,8 @@ class Tally:
     _shown: records.Shown = field(init=False, factory=records.Shown)
     _still_there: dict[Key, Decision] = field(init=False, factory=dict)
     _times: tuple[tuple[datetime, datetime], ...] = field(init=False, default=())  # first and last: instant, as written
-    _answers: Span = field(init=False, factory=Span)
-    _reused: Span = field(init=False, factory=Span)
+    _answers: records.Answers = field(init=False, factory=records.Answers)
+    _reused: records.Answers = field(init=False, factory=records.Answers)
     # Keys are attributes of the result that they go to.
     _counts: Counter[str] = field(init=False, factory=Counter)
     _of_lines: Counter[str] = field(init=False, factory=Counter)
@@ -585,8 +571,8 @@ class Tally:
         self._counts["changed_during_run"] += row.is_changed_during_run
         self._counts["lacking_probe"] += row.lacks_probe
         if row.observed_at is not None:
-            span = self._reused if row.reused_from else self._answers
-            span.add(row.observed_at, row.confirmed_at or row.observed_at)
+            answers = self._reused if row.reused_from else self._answers
+            answers.add(row.observed_at, row.confirmed_at or row.observed_at)
 
     def _add_leakage(self, row: Row) -> None:
         lost = [finding for finding in row.findings if finding.leakage and not finding.waived]
@@ -676,8 +662,8 @@ class Tally:
             breaks=MappingProxyType({severity: self._breaks[severity] for severity in reversed(Severity)}),
             open_findings=self.open_findings(),
             **self._counts,
-            first_observed_at=self._answers.first,
-            last_observed_at=self._answers.last,
+            first_observed_at=self._answers.oldest_at,
+            last_observed_at=self._answers.newest_at,
             tie_out=self._tie_out(),
             compared=evolve(compared, news=tuple(self._newly_left_out(compared, words))),
             leakage=tuple(Leakage(method=method, **sums) for method, sums in sorted(self._leakage.items())),
@@ -798,9 +784,7 @@ class Tally:
             changed_rules=changed_rules(previous.rules, self._rules),
             rule_changes=rule_changes(previous.rules, self._rules),
             changed_by=self._rules.meta.changed_by,
-            reused=self._reused.count,
-            oldest_reused_at=self._reused.first,
-            newest_reused_at=self._reused.last,
+            reused=evolve(self._reused),
             ledger=ledger,
         )
 

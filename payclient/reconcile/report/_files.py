@@ -243,13 +243,7 @@ def _since(since: SincePrevious, found: OpenFindings) -> dict[str, Any]:
         "carried": as_json(since.carried),
         "breaks": {state: total.count for state, total in found.by_state.items()},
         "news_by_severity": as_json(found.news),
-        **_of(since, "changed_rules", "rule_changes", "changed_by"),
-        "reused": {
-            "rows": since.reused,
-            "oldest_at": as_json(since.oldest_reused_at),
-            "newest_at": as_json(since.newest_reused_at),
-        },
-        "ledger": as_json(since.ledger),
+        **_of(since, "changed_rules", "rule_changes", "changed_by", "reused", "ledger"),
     }
 
 

@@ -384,7 +384,7 @@ class Report:
         said = [", ".join(counts) or "none", *self._statement_problems()]
         if since is not None:
             what += f" and {since.carried_rows:,} carried from {in_words(since.previous)}" * bool(since.carried_rows)
-            said += [self.movement, *[f"{plural(since.reused, 'answer')} reused"] * bool(since.reused)]
+            said += [self.movement, *[f"{plural(since.reused.rows, 'answer')} reused"] * bool(since.reused.rows)]
         return f"{what}: {'; '.join([*said, *words.not_compared(summary.compared)])}."
 
     def _counted(self, bucket: Bucket, rows: int) -> str:

@@ -206,6 +206,8 @@ def _entry_as_json(entry: Entry) -> dict[str, Any]:
     return cells
 
 
+_HEAD = ("line", "reference", "bucket", "reason", "error")
+_head_of = attrgetter(*_HEAD)
 _FACTS = ("carried_from", "line_of", "reused_from", "is_repeat", "is_material", "is_changed_during_run")
 _facts_of = attrgetter(*_FACTS)
 
@@ -220,11 +222,7 @@ def row_as_json(row: Row) -> dict[str, Any]:
     theirs = service and {**service.as_json(with_payment_code=True), "deviations": service.deviations}
     history, side = row.history if row.findings else None, row.other_side
     return {
-        "line": entry.line,
-        "reference": entry.reference,
-        "bucket": row.bucket,
-        "reason": row.reason,
-        "error": row.error,
+        **dict(zip(_HEAD, _head_of(row), strict=True)),
         "findings": list(map(_finding, row.findings)),
         "status": {  # both words unchanged, and their status, null if unknown
             "ledger": entry.status if isinstance(entry.status, str) else None,

@@ -353,12 +353,13 @@ def origin_sentence(previous: PreviousRun) -> str:
 
 def reused_sentence(since: SincePrevious) -> str:
     """Return the number of rows that were not looked up, and the age of their answers. Empty if all were."""
-    if since.oldest_reused_at is None or since.newest_reused_at is None:
+    reused = since.reused
+    if reused.oldest_at is None or reused.newest_at is None:
         return ""
-    first, last = (f"{at:%Y-%m-%d %H:%M}" for at in (since.oldest_reused_at, since.newest_reused_at))
+    first, last = (f"{at:%Y-%m-%d %H:%M}" for at in (reused.oldest_at, reused.newest_at))
     when = f"of {first}" if first == last else f"from {first} to {last}"
-    were, answers = ("was", "its answer is") if since.reused == 1 else ("were", "their answers are")
-    return f"{plural(since.reused, 'row')} that matched before {were} not looked up again: {answers} {when} UTC."
+    were, answers = ("was", "its answer is") if reused.rows == 1 else ("were", "their answers are")
+    return f"{plural(reused.rows, 'row')} that matched before {were} not looked up again: {answers} {when} UTC."
 
 
 def rules_sentences(since: SincePrevious) -> tuple[str, ...]:
