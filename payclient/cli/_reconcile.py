@@ -41,8 +41,7 @@ from payclient.errors import InvalidReferenceError, PayClientError
 from payclient.protocol import check_reference
 from payclient.reconcile import Condition, OnProgress, Phase, Progress, Rules, folders, report
 from payclient.reconcile.ledger import Entry, Ledger, RejectedEntry
-from payclient.reconcile.report import integrity
-from payclient.reconcile.report.model import StatementAbout
+from payclient.reconcile.report import StatementAbout, integrity
 from payclient.reconcile.report.wording import in_words
 
 

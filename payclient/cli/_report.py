@@ -21,8 +21,8 @@ from payclient.cli._process import Call, Exit, Flag, JsonFlag, OwnStreams, Strea
 from payclient.protocol import ATTRIBUTES, masked
 from payclient.reconcile import BreakState, Bucket, Row, Severity, folders
 from payclient.reconcile.ledger import ABSENT, COMPARED_FIELDS, Entry
-from payclient.reconcile.report import Report, integrity, rows
-from payclient.reconcile.report.model import BreakItem, BridgeLine, JudgedAgain
+from payclient.reconcile.report import JudgedAgain, Report, integrity, rows
+from payclient.reconcile.report.model import BreakItem, BridgeLine
 from payclient.reconcile.report.wording import in_words, moves, roll_forward_lines, rules_sentences
 
 _MAX_BREAKS = 10

@@ -29,10 +29,10 @@ from payclient.reconcile._judgement.findings import BreakState, Bucket, FindingT
 from payclient.reconcile._judgement.sides import Answer, Observation
 from payclient.reconcile._judgement.summary import Compared, OpenFindings, Tally, temporary_database
 from payclient.reconcile.ledger import Entry, Ledger
-from payclient.reconcile.report import About, LedgerAbout, Report, ReportFiles, integrity, verify
+from payclient.reconcile.report import About, LedgerAbout, Report, ReportFiles, StatementAbout, integrity, verify
 from payclient.reconcile.report import rows as report_rows
 from payclient.reconcile.report.integrity import MANIFEST, WORK_LIST, Problem
-from payclient.reconcile.report.model import HISTORY, StatementAbout, about_as_json, open_findings_as_json, run_name
+from payclient.reconcile.report.model import HISTORY, about_as_json, open_findings_as_json, run_name
 from payclient.reconcile.report.wording import moves
 
 # Names that are not here are for packages above, and not public.

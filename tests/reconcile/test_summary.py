@@ -32,7 +32,7 @@ from payclient.reconcile._judgement.records import Answers, BreakChange, BreakRe
 from payclient.reconcile._judgement.sides import observe
 from payclient.reconcile._judgement.summary import FIELDS, Condition, Leakage
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry, UnreadSheet, UnusedColumn
-from payclient.reconcile.report import Report
+from payclient.reconcile.report import About, LedgerAbout, Report
 from payclient.reconcile.report.wording import in_words
 from support.misses import check_table
 from support.reconciling import NOON
@@ -171,7 +171,8 @@ def test_rejected_columns():
     """A column of the ledger whose rows are all rejected is not said to be missing."""
     tally = Tally()
     tally.add(REJECTED)
-    said = Report(tally.summary(columns=("amount", "fee"))).remark
+    ledger = LedgerAbout(name="", format="csv", size_bytes=0, sha256="", columns={"amount": "amount", "fee": "fee"})
+    said = Report(tally.summary(About(ledger=ledger))).remark
     assert said.endswith("Not compared, because no row with it was answered: amount, fee.")
 
 

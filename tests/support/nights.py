@@ -10,8 +10,7 @@ from payclient.protocol import Transaction
 from payclient.reconcile import STRICT, Journal, Row, Summary, break_changes, reconcile
 from payclient.reconcile.folders import JOURNAL, PastRun, open_past_run
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.report import About, LedgerAbout, ReportFiles
-from payclient.reconcile.report.model import StatementAbout
+from payclient.reconcile.report import About, LedgerAbout, ReportFiles, StatementAbout
 from support.reconciling import Clock, Service
 
 FIRST = datetime(2026, 11, 20, 2, tzinfo=UTC)

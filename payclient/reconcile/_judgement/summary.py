@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from enum import StrEnum
+from importlib.metadata import version
 from itertools import chain, groupby
 from math import inf
 from operator import attrgetter, itemgetter
@@ -21,14 +22,122 @@ from attrs import define, evolve, field, frozen
 
 from payclient.reconcile._fields import COMPARED, COMPARED_FIELDS
 from payclient.reconcile._judgement import causes, codes, records
+from payclient.reconcile._judgement import rules as rule_book
 from payclient.reconcile._judgement.codes import Code, Difference, PatternKind, Severity, Status, Step
 from payclient.reconcile._judgement.decisions import Decision, Decisions, Key
 from payclient.reconcile._judgement.errors import TieOutError
 from payclient.reconcile._judgement.findings import BreakState, Bucket, Finding, FindingTotal, Origin, Row
-from payclient.reconcile._judgement.records import RowTotal
-from payclient.reconcile._judgement.rules import STRICT, Accepted, Rules, changed_rules, in_zone, rule_changes
+from payclient.reconcile._judgement.records import LedgerChange, RowTotal
+from payclient.reconcile._judgement.rules import STRICT, Accepted, IgnoredLines, Rules, in_zone
 from payclient.reconcile._judgement.sides import StatementTotals
-from payclient.reconcile.ledger import ABSENT, Entry, UnreadSheet, UnusedColumn
+from payclient.reconcile.ledger import ABSENT, Entry, Excluded, UnreadSheet, UnusedColumn, read_only
+
+
+@frozen(kw_only=True)
+class LedgerAbout:
+    """
+    The ledger that was read.
+
+    Attributes:
+        name: The file's name without its folder. Empty for a stream.
+        format: `csv`, `jsonl`, `xlsx` or `parquet`.
+        size_bytes: How much was read.
+        sha256: Hash of everything read, in hexadecimal.
+        columns: The name in the header, by field.
+        ignored_columns: The other columns, in their order.
+        warnings: Warnings from reading the ledger.
+        excluded: Rows that are left out, by reason. Each is a warning, too.
+        unused: Other columns that may change the meaning of a row, and were not ignored by name.
+        ignored: The same for columns that were ignored by name.
+        unread_sheets: Other sheets of the workbook that have rows, if no sheet was chosen by name.
+    """
+
+    name: str
+    format: str
+    size_bytes: int
+    sha256: str
+    columns: Mapping[str, str] = field(converter=read_only)
+    ignored_columns: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    excluded: tuple[Excluded, ...] = ()
+    unused: tuple[UnusedColumn, ...] = ()
+    ignored: tuple[UnusedColumn, ...] = ()
+    unread_sheets: tuple[UnreadSheet, ...] = ()
+
+
+@frozen(kw_only=True)
+class JudgedAgain:
+    """The run whose answers were judged a second time, its rules, and the names of the rules that differ now."""
+
+    folder: str
+    run: str
+    rules_fingerprint: str
+    changed_rules: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class StatementAbout:
+    """The statement that was read, the sums of its lines, and the amount that the bank received, if it was given."""
+
+    file: LedgerAbout
+    totals: StatementTotals = field(factory=StatementTotals)
+    payout: int | None = None
+
+
+@frozen(kw_only=True)
+class About:
+    """
+    The run. Without clock, so that the same run gives the same bytes.
+
+    Attributes:
+        run: Name of the run: when it began, in UTC, and a fingerprint of ledger, service, key and rules, such as
+            `20261121T020003Z-3f9a1c2d`. Names sort by time, to the second. Empty when it is not known.
+        ledger: The file that was read. None if it was not a file.
+        rules: How differences were judged.
+        base_url: Address of the service. Empty when it is not known.
+        environment: `live` or `sandbox`. Empty when it is not known.
+        key_fingerprint: A short, non-reversible fingerprint of the first API key, never the key. Empty when not known.
+        other_keys: Fingerprints of other keys: of the previous run, or of parts of this one.
+        canary: The reference that was asked first, if one was.
+        judged_again: The run whose answers these are, if they were judged again.
+        ended_by: The failure that ended the run early. Empty when it was not.
+        ignored_lines: Ledger lines that the rules leave out, by kind.
+        statement: The other side. None without one.
+        ledger_change: The rows of the ledger next to the rows of the previous run. None without one.
+        payclient_version: Version of the package that wrote the report.
+    """
+
+    run: str = ""
+    ledger: LedgerAbout | None = None
+    rules: Rules = STRICT
+    base_url: str = ""
+    environment: str = ""
+    key_fingerprint: str = ""
+    other_keys: tuple[str, ...] = ()
+    canary: str | None = None
+    judged_again: JudgedAgain | None = None
+    ended_by: str = ""
+    ignored_lines: tuple[IgnoredLines, ...] = ()
+    statement: StatementAbout | None = None
+    ledger_change: LedgerChange | None = None
+    payclient_version: str = field(factory=lambda: version("payclient"))
+
+    @property
+    def files(self) -> Mapping[str, LedgerAbout]:
+        """The files that were read, by side."""
+        files = {"ledger": self.ledger, "statement": self.statement.file if self.statement else None}
+        return {side: file for side, file in files.items() if file is not None}
+
+    @property
+    def service(self) -> dict[str, Any]:
+        """The service and the fingerprints of the keys, in the form for reports."""
+        other = {"other_keys": list(self.other_keys)} if self.other_keys else {}
+        return {name: getattr(self, name) for name in ("base_url", "environment", "key_fingerprint")} | other
+
+    @property
+    def ledger_sha256(self) -> str:
+        """SHA-256 of the ledger. Empty if it was not a file."""
+        return "" if self.ledger is None else self.ledger.sha256
 
 
 @frozen(kw_only=True)
@@ -460,7 +569,6 @@ _MAX_METHOD_LENGTH = 80
 _MIN_ROWS = 20
 _MIN_SHARE = 20  # a pattern explains at least one in this number of breaks
 _MAX_SHOWN = 20
-_ALL_USED = Compared()
 
 _OPENING, _CHANGED = "opening", "changed amount"
 """The parts of the roll-forward of open findings other than the states."""
@@ -636,20 +744,12 @@ class Tally:
             postings.append(_posting(_CHANGED, change.reference, now, now.at_stake - was.at_stake))
         self._insert(_POST, postings)
 
-    def summary(
-        self,
-        statement: StatementTotals | None = None,
-        *,
-        payout: int | None = None,
-        columns: Collection[str] = (),
-        left_out: Compared = _ALL_USED,
-        ledger_change: records.LedgerChange | None = None,
-    ) -> Summary:
-        """Return the  *columns* are the used fields, and a verdict has to name what is *left_out*."""
-        since = before = None
+    def summary(self, about: About | None = None) -> Summary:
+        """Return the result of the run that *about* describes."""
+        about, since, before = about or About(), None, None
         if self._previous is not None:
-            since, before = self._since(self._previous, ledger_change), self._previous.shown
-        compared = self._with_comparisons(left_out, columns)
+            since, before = self._since(self._previous, about.ledger_change), self._previous.shown
+        compared = self._comparisons(about)
         self._shown.set_words((*compared.unused, *compared.unused_in_statement, *compared.ignored))
         first_seen = [*self._shown.first(before)]
         words = [sight for sight in first_seen if sight.kind is records.Sight.WORD]
@@ -673,7 +773,7 @@ class Tally:
             since=since,
             shown=self._shown.known(before),
             first_seen=tuple(sight for sight in first_seen if sight not in words),
-            settlement=None if statement is None else self._settlement(statement, payout),
+            settlement=None if about.statement is None else self._settlement(about.statement),
         )
 
     def open_findings(self) -> OpenFindings:
@@ -739,8 +839,8 @@ class Tally:
             raise TieOutError("the report does not tie: rows that matched have other amounts at the service")
         return bridge
 
-    def _settlement(self, statement: StatementTotals, payout: int | None) -> causes.Settlement:
-        moves = dict(self._moves)
+    def _settlement(self, side: StatementAbout) -> causes.Settlement:
+        moves, statement = dict(self._moves), side.totals
         _move(moves, causes.SettlementStep.FEES, statement.fee_amount, statement.fee_lines)
         _move(moves, causes.SettlementStep.REJECTED, statement.rejected_amount, statement.rejected_lines)
         bridge = causes.Settlement(
@@ -748,7 +848,7 @@ class Tally:
             steps=tuple(moves.values()),
             statement=statement,
             not_in_ledger=self._origins[Origin.STATEMENT],
-            payout=payout,
+            payout=side.payout,
         )
         if bridge.residual:
             raise TieOutError(f"the statement does not tie: {bridge.residual} of {statement.total} is not explained")
@@ -767,22 +867,27 @@ class Tally:
         yield from new
         yield from ((word.kind.value, word.value) for word in words if word.column not in named)
 
-    def _with_comparisons(self, left_out: Compared, columns: Collection[str]) -> Compared:
-        return evolve(
-            left_out,
+    def _comparisons(self, about: About) -> Compared:
+        ledger, side, files = about.ledger, about.statement, about.files.values()
+        used = ledger.columns if ledger else ()
+        return Compared(
             fields=MappingProxyType({name: self._compared[name] for name in FIELDS}),
-            stated=tuple(name for name in FIELDS if name in self._compared or name in columns),
+            stated=tuple(name for name in FIELDS if name in self._compared or name in used),
+            unused=ledger.unused if ledger else (),
+            unused_in_statement=side.file.unused if side else (),
+            ignored=tuple(column for file in files for column in file.ignored),
+            unread_sheets=tuple(sheet for file in files for sheet in file.unread_sheets),
             **self._not_compared,
         )
 
-    def _since(self, previous: records.PreviousRun, ledger: records.LedgerChange | None) -> records.SincePrevious:
+    def _since(self, previous: records.PreviousRun, ledger: LedgerChange | None) -> records.SincePrevious:
         if ledger is not None and self._rules.may_leave:
             ledger = evolve(ledger, missing=RowTotal(), references=())
         return records.SincePrevious(
             previous=previous,
             carried=MappingProxyType({bucket: self._carried[bucket] for bucket in Bucket}),
-            changed_rules=changed_rules(previous.rules, self._rules),
-            rule_changes=rule_changes(previous.rules, self._rules),
+            changed_rules=rule_book.changed_rules(previous.rules, self._rules),
+            rule_changes=rule_book.rule_changes(previous.rules, self._rules),
             changed_by=self._rules.meta.changed_by,
             reused=evolve(self._reused),
             ledger=ledger,

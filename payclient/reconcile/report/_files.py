@@ -16,7 +16,7 @@ from payclient.reconcile._atomic import AtomicFiles
 from payclient.reconcile._codec import as_json
 from payclient.reconcile._judgement.causes import Settlement, TieOut
 from payclient.reconcile._judgement.records import BreakChange, PreviousRun, ReferenceRecord, SincePrevious
-from payclient.reconcile._judgement.summary import Compared, OpenFindings, Tally
+from payclient.reconcile._judgement.summary import About, OpenFindings, Tally
 from payclient.reconcile.ledger import Ledger
 from payclient.reconcile.report import model
 from payclient.reconcile.report.integrity import DECISIONS, MANIFEST, manifest_as_json, read_log
@@ -113,7 +113,7 @@ class ReportFiles:
         for take in self._opening.on_settled:
             take(record)
 
-    def finish(self, about: model.About, *, ledger: Ledger | None = None) -> model.Report:
+    def finish(self, about: About, *, ledger: Ledger | None = None) -> model.Report:
         """
         Replace the old files with the new ones.
 
@@ -131,20 +131,7 @@ class ReportFiles:
             raise ValueError("finish got other rules than ReportFiles: give both the same ones")
         if self._opening.run and about.run != self._opening.run:
             raise ValueError(f"finish got the run {about.run!r}, and the rows are of {self._opening.run!r}")
-        side, files = about.statement, about.files
-        left_out = Compared(
-            unused=about.ledger.unused if about.ledger else (),
-            unused_in_statement=side.file.unused if side else (),
-            ignored=tuple(column for file in files.values() for column in file.ignored),
-            unread_sheets=tuple(sheet for file in files.values() for sheet in file.unread_sheets),
-        )
-        summary = self._tally.summary(
-            side.totals if side else None,
-            payout=side.payout if side else None,
-            columns=about.ledger.columns if about.ledger else (),
-            left_out=left_out,
-            ledger_change=about.ledger_change,
-        )
+        summary = self._tally.summary(about)
         earlier = tuple(each for each in summary.still_there if each.run != about.run)
         if ledger is not None:
             ledger.check_unchanged()
@@ -197,7 +184,7 @@ def summary_as_json(report: model.Report) -> dict[str, Any]:
         **_of(summary, "rows", "lines"),
         "ignored_lines": as_json(about.ignored_lines),
         "period": as_json(summary.period),
-        "left_out": about.left_out,
+        "left_out": model.left_out(about),
         "buckets": as_json(summary.buckets),
         "findings": as_json(summary.codes),
         "breaks_by_severity": as_json(summary.breaks),
@@ -254,7 +241,7 @@ def _bridge(bridge: TieOut | Settlement, first: str) -> dict[str, Any]:
     }
 
 
-def _settlement(settlement: Settlement | None, about: model.About) -> dict[str, Any] | None:
+def _settlement(settlement: Settlement | None, about: About) -> dict[str, Any] | None:
     if settlement is None or about.statement is None:
         return None
     lines = ("lines", "rejected_lines", "rejected_amount", "ignored_lines", "ignored_amount", "problems")

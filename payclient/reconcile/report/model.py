@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import cached_property
 from heapq import nlargest
-from importlib.metadata import version
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from attrs import define, evolve, field, frozen
@@ -21,11 +20,10 @@ from payclient.reconcile._judgement.codes import Code, Difference, Severity, Ste
 from payclient.reconcile._judgement.compare import expiry_rule, reff_key
 from payclient.reconcile._judgement.decisions import Decisions
 from payclient.reconcile._judgement.findings import BreakState, Bucket, Finding, Row
-from payclient.reconcile._judgement.records import BreakChange, LedgerChange, ReferenceRecord
-from payclient.reconcile._judgement.rules import STRICT, IgnoredLines, Rules, rules_as_json
-from payclient.reconcile._judgement.sides import Payout, StatementTotals
-from payclient.reconcile._judgement.summary import EXIT_STATUSES, Condition, OpenFindings, Summary, Total
-from payclient.reconcile.ledger import Excluded, UnreadSheet, UnusedColumn, read_only
+from payclient.reconcile._judgement.records import BreakChange, ReferenceRecord
+from payclient.reconcile._judgement.rules import Rules, rules_as_json
+from payclient.reconcile._judgement.sides import Payout
+from payclient.reconcile._judgement.summary import EXIT_STATUSES, About, Condition, OpenFindings, Summary, Total
 from payclient.reconcile.report import wording as words
 from payclient.reconcile.report.wording import in_words, when
 
@@ -34,132 +32,17 @@ _Item = TypeVar("_Item")
 # The run
 
 
-@frozen(kw_only=True)
-class LedgerAbout:
-    """
-    The ledger that was read.
-
-    Attributes:
-        name: The file's name without its folder. Empty for a stream.
-        format: `csv`, `jsonl`, `xlsx` or `parquet`.
-        size_bytes: How much was read.
-        sha256: Hash of everything read, in hexadecimal.
-        columns: The name in the header, by field.
-        ignored_columns: The other columns, in their order.
-        warnings: Warnings from reading the ledger.
-        excluded: Rows that are left out, by reason. Each is a warning, too.
-        unused: Other columns that may change the meaning of a row, and were not ignored by name.
-        ignored: The same for columns that were ignored by name.
-        unread_sheets: Other sheets of the workbook that have rows, if no sheet was chosen by name.
-    """
-
-    name: str
-    format: str
-    size_bytes: int
-    sha256: str
-    columns: Mapping[str, str] = field(converter=read_only)
-    ignored_columns: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    excluded: tuple[Excluded, ...] = ()
-    unused: tuple[UnusedColumn, ...] = ()
-    ignored: tuple[UnusedColumn, ...] = ()
-    unread_sheets: tuple[UnreadSheet, ...] = ()
-
-
-@frozen(kw_only=True)
-class JudgedAgain:
-    """The run whose answers were judged a second time, its rules, and the names of the rules that differ now."""
-
-    folder: str
-    run: str
-    rules_fingerprint: str
-    changed_rules: tuple[str, ...] = ()
-
-
-@in_words.register
-def _(value: JudgedAgain) -> str:
-    rules = ", ".join(value.changed_rules)
-    how = f"by other rules ({rules})" if rules else "by the same rules"
-    which = f"the run {value.run}" if value.run else "the run"
-    return f"The answers of {which} in {quote(value.folder)}, judged again {how}, without new lookups."
-
-
-@frozen(kw_only=True)
-class StatementAbout:
-    """The statement that was read, the sums of its lines, and the amount that the bank received, if it was given."""
-
-    file: LedgerAbout
-    totals: StatementTotals = field(factory=StatementTotals)
-    payout: int | None = None
-
-
-@frozen(kw_only=True)
-class About:
-    """
-    The run. Without clock, so that the same run gives the same bytes.
-
-    Attributes:
-        run: Name of the run: when it began, in UTC, and a fingerprint of ledger, service, key and rules, such as
-            `20261121T020003Z-3f9a1c2d`. Names sort by time, to the second. Empty when it is not known.
-        ledger: The file that was read. None if it was not a file.
-        rules: How differences were judged.
-        base_url: Address of the service. Empty when it is not known.
-        environment: `live` or `sandbox`. Empty when it is not known.
-        key_fingerprint: A short, non-reversible fingerprint of the first API key, never the key. Empty when not known.
-        other_keys: Fingerprints of other keys: of the previous run, or of parts of this one.
-        canary: The reference that was asked first, if one was.
-        judged_again: The run whose answers these are, if they were judged again.
-        ended_by: The failure that ended the run early. Empty when it was not.
-        ignored_lines: Ledger lines that the rules leave out, by kind.
-        statement: The other side. None without one.
-        ledger_change: The rows of the ledger next to the rows of the previous run. None without one.
-        payclient_version: Version of the package that wrote the report.
-    """
-
-    run: str = ""
-    ledger: LedgerAbout | None = None
-    rules: Rules = STRICT
-    base_url: str = ""
-    environment: str = ""
-    key_fingerprint: str = ""
-    other_keys: tuple[str, ...] = ()
-    canary: str | None = None
-    judged_again: JudgedAgain | None = None
-    ended_by: str = ""
-    ignored_lines: tuple[IgnoredLines, ...] = ()
-    statement: StatementAbout | None = None
-    ledger_change: LedgerChange | None = None
-    payclient_version: str = field(factory=lambda: version("payclient"))
-
-    @property
-    def files(self) -> Mapping[str, LedgerAbout]:
-        """The files that were read, by side."""
-        files = {"ledger": self.ledger, "statement": self.statement.file if self.statement else None}
-        return {side: file for side, file in files.items() if file is not None}
-
-    @property
-    def service(self) -> dict[str, Any]:
-        """The service and the fingerprints of the keys, in the form for reports."""
-        other = {"other_keys": list(self.other_keys)} if self.other_keys else {}
-        return {name: getattr(self, name) for name in ("base_url", "environment", "key_fingerprint")} | other
-
-    @property
-    def ledger_sha256(self) -> str:
-        """SHA-256 of the ledger. Empty if it was not a file."""
-        return "" if self.ledger is None else self.ledger.sha256
-
-    @property
-    def left_out(self) -> Mapping[str, tuple[str, ...]]:
-        """The parts of the files that are not in the figures, with reasons: sentences by side."""
-        by_rule = {"ledger": self.ignored_lines, "statement": (self.statement.totals,) if self.statement else ()}
-        return {
-            side: (
-                *(f"the column {quote(name)}, which is not used" for name in file.ignored_columns),
-                *map(str, file.excluded),
-                *filter(None, map(in_words, by_rule[side])),
-            )
-            for side, file in self.files.items()
-        }
+def left_out(about: About) -> Mapping[str, tuple[str, ...]]:
+    """Return the parts of the files that are not in the figures, with reasons: sentences by side."""
+    by_rule = {"ledger": about.ignored_lines, "statement": (about.statement.totals,) if about.statement else ()}
+    return {
+        side: (
+            *(f"the column {quote(name)}, which is not used" for name in file.ignored_columns),
+            *map(str, file.excluded),
+            *filter(None, map(in_words, by_rule[side])),
+        )
+        for side, file in about.files.items()
+    }
 
 
 def run_name(about: About, started_at: datetime) -> str:
@@ -540,12 +423,12 @@ class Report:
             yield _fact("Ledger", ledger.name or "standard input")
             yield _fact("Size", f"{plural(ledger.size_bytes, 'byte')}, read as {ledger.format}")
             yield Fact("SHA-256", (ledger.sha256,), is_code=True)
-            yield _fact("Columns used", _columns(ledger))
+            yield _fact("Columns used", _columns(ledger.columns))
         if (side := self.about.statement) is not None:
             file, size = side.file, f"{plural(side.totals.lines, 'line')}, {plural(side.file.size_bytes, 'byte')}"
             yield _fact("Statement", f"{file.name}: {size}, read as {file.format}")
             yield Fact("SHA-256 of the statement", (file.sha256,), is_code=True)
-            yield _fact("Columns of the statement", _columns(file))
+            yield _fact("Columns of the statement", _columns(file.columns))
 
     @cached_property
     def to_sign(self) -> tuple[Fact, ...]:
@@ -562,7 +445,7 @@ class Report:
         material = "" if least is None else f"{plural(summary.material, 'break')} with at least {least:,} at stake"
         facts = (
             _fact("Period of the ledger", in_words(summary.period)),
-            *(_fact(f"Left out of the {side}", *(said or ("nothing",))) for side, said in about.left_out.items()),
+            *(_fact(f"Left out of the {side}", *(said or ("nothing",))) for side, said in left_out(about).items()),
             *(_fact(f"Warnings about the {side}", *said) for side, said in warnings.items()),
             _fact("Rules", *changed),
             _fact("Materiality", material),
@@ -576,8 +459,8 @@ def _off(difference: int) -> str:
     return f"{abs(difference):,} {'more' if difference > 0 else 'less'} than the statement's total"
 
 
-def _columns(file: LedgerAbout) -> str:
-    used = (name if name == header else f"{name} from {header!r}" for name, header in file.columns.items())
+def _columns(columns: Mapping[str, str]) -> str:
+    used = (name if name == header else f"{name} from {header!r}" for name, header in columns.items())
     return ", ".join(used) or "none"
 
 

@@ -338,6 +338,14 @@ def _(value: LedgerChange) -> str:
 
 
 @in_words.register
+def _(value: summary.JudgedAgain) -> str:
+    rules = ", ".join(value.changed_rules)
+    how = f"by other rules ({rules})" if rules else "by the same rules"
+    which = f"the run {value.run}" if value.run else "the run"
+    return f"The answers of {which} in {quote(value.folder)}, judged again {how}, without new lookups."
+
+
+@in_words.register
 def _(value: PreviousRun) -> str:
     at = value.last_observed_at
     return quote(value.folder) if at is None else f"{at.day} {_MONTHS[at.month - 1]}"

@@ -13,9 +13,9 @@ import pytest
 
 from payclient import Transaction
 from payclient.reconcile import RulesError, Tally, parse_rules, reconcile
-from payclient.reconcile._judgement.summary import Compared
+from payclient.reconcile.folders import ledger_about
 from payclient.reconcile.ledger import ABSENT, Entry, LedgerError, open_ledger
-from payclient.reconcile.report import Report
+from payclient.reconcile.report import About, Report
 from support.workbooks import by_xlsxwriter
 
 
@@ -42,7 +42,7 @@ async def outcome(file, rules=""):
                     known.setdefault(each.reference, []).append(each)
             async for row in reconcile(entries, agree, rules=rules):
                 tally.add(row)
-            summary = tally.summary(left_out=Compared(unused=ledger.unused))
+            summary = tally.summary(About(ledger=ledger_about(ledger)))
     except (LedgerError, RulesError) as error:
         return "refused", None, str(error)
     reasons = [each.reason for each in entries if not isinstance(each, Entry)]

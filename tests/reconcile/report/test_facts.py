@@ -7,8 +7,7 @@ import attrs
 
 from payclient.reconcile import Bucket, FeeSchedule, Row, Rules, Tolerance
 from payclient.reconcile.ledger import Entry, Excluded
-from payclient.reconcile.report import Report
-from payclient.reconcile.report.model import StatementAbout
+from payclient.reconcile.report import Report, StatementAbout
 from payclient.reconcile.report.wording import when
 from support.planted import about, summary_of
 from support.ruling import accepted
