@@ -13,11 +13,11 @@ from payclient.reconcile.ledger._columns import LedgerChangedError as LedgerChan
 from payclient.reconcile.ledger._columns import column_names as column_names
 from payclient.reconcile.ledger._columns import find_columns as find_columns
 from payclient.reconcile.ledger._columns import read_only as read_only
-from payclient.reconcile.ledger._dialect import PLAIN as PLAIN
-from payclient.reconcile.ledger._dialect import Dialect
 from payclient.reconcile.ledger._left_out import Excluded as Excluded
 from payclient.reconcile.ledger._left_out import UnreadSheet as UnreadSheet
 from payclient.reconcile.ledger._left_out import UnusedColumn as UnusedColumn
+from payclient.reconcile.ledger._notation import PLAIN as PLAIN
+from payclient.reconcile.ledger._notation import Dialect
 from payclient.reconcile.ledger._notation import SignLaw as SignLaw
 from payclient.reconcile.ledger._notation import combined as combined
 from payclient.reconcile.ledger._open import Ledger, open_ledger

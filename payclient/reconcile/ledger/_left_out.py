@@ -30,8 +30,7 @@ from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Remedy, Side, Way
 from payclient.reconcile.ledger import _columns
 from payclient.reconcile.ledger._columns import SIDES, WORDS, CellProblem, Columns, LedgerError
-from payclient.reconcile.ledger._dialect import PLAIN, Dialect
-from payclient.reconcile.ledger._notation import MoneyReader, is_time, may_be_money
+from payclient.reconcile.ledger._notation import PLAIN, Dialect, MoneyReader, is_time, may_be_money
 
 TOTALS_WORDS, _BESIDE = (frozenset(WORDS["totals"][key]) for key in ("words", "beside"))
 """One of the first must be there, in any case, and others of both."""

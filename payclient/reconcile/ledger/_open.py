@@ -21,9 +21,8 @@ from payclient.reconcile._atomic import Fingerprint
 from payclient.reconcile._fields import COMPARED, Entry, RejectedEntry
 from payclient.reconcile.ledger import _columns
 from payclient.reconcile.ledger._columns import Columns, Finder, LedgerChangedError, LedgerError
-from payclient.reconcile.ledger._dialect import UTF_8, Dialect
 from payclient.reconcile.ledger._left_out import Excluded, Scope, UnreadSheet, UnusedColumn
-from payclient.reconcile.ledger._notation import Suggestion, combined
+from payclient.reconcile.ledger._notation import UTF_8, Dialect, Suggestion, combined
 from payclient.reconcile.ledger._rows import RowReader, Table
 from payclient.reconcile.ledger._text import read_csv, read_json_lines, with_start
 

@@ -16,9 +16,8 @@ from payclient._shared.remedy import Remedy, Side, Way, advice
 from payclient.reconcile._fields import KINDS, Entry, RejectedEntry, checked_entry
 from payclient.reconcile.ledger import _columns
 from payclient.reconcile.ledger._columns import IGNORING, CellProblem, Columns, Finder, LedgerError
-from payclient.reconcile.ledger._dialect import PLAIN, Dialect, TimeReader
 from payclient.reconcile.ledger._left_out import HAS_DIGIT, Scope, UnreadSheet, Unused
-from payclient.reconcile.ledger._notation import MoneyReader, SignLaw, Suggester
+from payclient.reconcile.ledger._notation import PLAIN, Dialect, MoneyReader, SignLaw, Suggester, TimeReader
 
 CellReader: TypeAlias = Callable[[Any], Any]
 _Reading: TypeAlias = tuple[CellReader, str, Callable[[str], object] | None]

@@ -23,7 +23,7 @@ from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Remedy, Way
 from payclient.protocol import EMPTY, JSONProblem, is_object, kind, read_json
 from payclient.reconcile.ledger._columns import CellProblem, Columns, Finder, LedgerError, field_of
-from payclient.reconcile.ledger._dialect import UTF_8, Dialect
+from payclient.reconcile.ledger._notation import UTF_8, Dialect
 from payclient.reconcile.ledger._rows import Line, Table, read_header
 
 _MAX_LINE = 1 << 20

@@ -92,7 +92,7 @@ def test_refused():
         ("1.234'567", {"thousands": "."}, "with '.' for thousands"),
         ("1\u202f250", {}, "--thousands space"),
         ("Rp 15000", {}, "--currency-prefix Rp"),
-        ("USD 15000", {"currency_prefix": "Rp"}, "--currency-prefix USD"),
+        ("USD 15000", {"currency_prefix": "Rp"}, "declare how it is written"),  # Rp and USD are never one sum
         ("15000 €", {}, "--currency-suffix '€'"),
         ("(15000)", {}, "--negative parentheses"),
         ("15000-", {}, "--negative trailing"),
@@ -109,7 +109,7 @@ def test_refused():
         ("9" * 17, {"minor_units": 2}, "18 digits"),
         # Another mark than a currency, and what to do about it.
         ("CR 15000", {}, "--negative debit reads letters for credit and debit"),
-        ("D15000", {}, "--negative debit reads letters for credit and debit"),
+        ("DB 15000", {}, "--negative debit reads letters for credit and debit"),
         ('="15000"', {}, "looks damaged by a spreadsheet: export the column as whole numbers"),
         ("=15000", {}, "looks damaged by a spreadsheet: export the column as whole numbers"),
         ("15000**", {}, "'**' may change the amount: export it in a column by itself"),

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient.reconcile.ledger import Dialect
-from payclient.reconcile.ledger._dialect import TimeFormat, TimeReader
-from payclient.reconcile.ledger._notation import Suggester, _read_all, candidates
+from payclient.reconcile.ledger._notation import Suggester, TimeFormat, TimeReader, _read_all, candidates
 from reconcile.ledger.test_money import MARKS
 from support.chance import examples
 from support.ledgers import opened

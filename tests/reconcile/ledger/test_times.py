@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient.reconcile.ledger import CellProblem
-from payclient.reconcile.ledger._dialect import TimeFormat, TimeReader
+from payclient.reconcile.ledger._notation import TimeFormat, TimeReader
 from support.chance import examples
 from support.misses import check_refused, check_table
 
