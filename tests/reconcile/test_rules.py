@@ -495,3 +495,7 @@ async def test_two_currencies():
     ledger = _opened("reference,amount,currency\nT1,5,IDR\n")
     with pytest.raises(LedgerError, match="has amounts in USD, and the ledger in IDR, which are never compared"):
         await _reconciled(ledger, STRICT, statement)
+    statement = _opened("reference,Paid [USD]\nT1,5\n", columns={"amount": "Paid [USD]"}, is_statement=True)
+    ledger = _opened("reference,amount,currency\nT1,5,IDR\n")
+    with pytest.raises(LedgerError, match="has amounts in USD, and the ledger in IDR, which are never compared"):
+        await _reconciled(ledger, STRICT, statement)

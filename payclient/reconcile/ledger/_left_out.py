@@ -28,6 +28,7 @@ from attrs import define, field, frozen
 
 from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Remedy, Side, Way
+from payclient.reconcile._fields import KINDS
 from payclient.reconcile.ledger import _columns
 from payclient.reconcile.ledger._columns import SIDES, WORDS, CellProblem, Columns, LedgerError
 from payclient.reconcile.ledger._notation import PLAIN, Dialect, MoneyReader, is_time, may_be_money
@@ -35,6 +36,8 @@ from payclient.reconcile.ledger._notation import PLAIN, Dialect, MoneyReader, is
 TOTALS_WORDS, _BESIDE = (frozenset(WORDS["totals"][key]) for key in ("words", "beside"))
 """One of the first must be there, in any case, and others of both."""
 HAS_DIGIT = re.compile(r"\d").search
+_CURRENCY = re.compile(r"(?<![^\W_])[A-Z]{3}(?![^\W_])")
+"""The code of a currency in the name of a column."""
 _COUNT = re.compile(r"\(\s*\d[\d.,]*\s*\w*\s*\)")
 _WORD = re.compile(r"[^\W\d_]+")
 _GROUP = re.compile(r".*\S \(([1-9]\d{0,6})\)").fullmatch
@@ -133,6 +136,14 @@ class Scope:
         if self._wanted and used and "currency" not in used:
             message = "only the rows of one currency are to be read, and no column is called currency: choose one"
             raise LedgerError(message, line=1, refused=Way("only_currency", self.dialect.only_currency))
+        money = [name for of, name in used.items() if KINDS[of] == "money"]
+        named = {code: name for name in money for code in _CURRENCY.findall(name) if _columns.is_currency(code)}
+        if len(named) > 1:
+            message = (
+                f"the columns {_columns.listed([*named.values()])} have different currencies, which cannot be added"
+            )
+            raise LedgerError(message, line=1, remedies=[_columns.IGNORING])
+        self._currency = next(iter(named), "").casefold(), 1
 
     def totals_problem(self, reference: str | None, amount: int | None, cells: Sequence[Any]) -> CellProblem | None:
         """Return why a row is a totals row, with a remedy if it may be left out. Otherwise count it and return None."""

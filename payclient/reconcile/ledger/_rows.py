@@ -34,6 +34,7 @@ _DEBIT = "-"
 _KEPT_DIGITS = 15
 """Digits of a number that a spreadsheet keeps. It makes the others 0."""
 _MIN_LONG = 5
+PARTLY = "some cells of the column {} have a currency and others have none, and all are added"
 _BUDDHIST = 543
 _BUDDHIST_YEARS = range(1990 + _BUDDHIST, 2100 + _BUDDHIST)
 _YEARS = range(1971, 3000)
@@ -166,6 +167,9 @@ class RowReader:
         self._plan = [(key, at, readers[name if name in readers else KINDS[name]]) for key, name, at in places]
         """Field, place and reading of each cell."""
         self._names = _columns.column_names(columns.header)
+        affixes = dialect.currency_prefix.casefold(), dialect.currency_suffix.casefold()
+        self._symbols, self._marked = tuple(filter(None, affixes)), dict[str, set[bool]]()
+        """The declared currencies, and whether amounts of a column, but for 0, have one."""
         self._refused: dict[str, Any] = {}
         """The first refused cell of amounts and of times in a row."""
         self._bad_created_at: tuple[int, str] | None = None
@@ -185,6 +189,8 @@ class RowReader:
                 f"all references of more than {_KEPT_DIGITS} digits have only 0 after these, as numbers of a "
                 "spreadsheet have: their last digits may be lost: export the column as text"
             )
+        for name in (name for name, marked in self._marked.items() if len(marked) > 1):
+            self._remarks[f"currency of {name}"] = PARTLY.format(quote(name))
         if year := self._buddhist_year:
             remark = f"there are times of the year {year}, which is {year - _BUDDHIST} if it is a Buddhist year"
             self._remarks["time"] = remark
@@ -290,7 +296,15 @@ class RowReader:
                     values[key] = None
                 else:
                     problems.append((key.removeprefix(_DEBIT), problem))
+        if self._symbols:
+            self._note_currencies(values, cells)
         return values, problems
+
+    def _note_currencies(self, values: Mapping[str, Any], cells: Sequence[Any]) -> None:
+        for key, position, (_, what, _) in self._plan:
+            if what == "amounts" and values.get(key) and isinstance(cell := cells[position], str):
+                has_currency = any(symbol in cell.casefold() for symbol in self._symbols)
+                self._marked.setdefault(self._names[position], set()).add(has_currency)
 
     def _refuse_empty(self, values: dict[str, Any], problems: list[_Problem]) -> None:
         if values.get("reference", "") is None:

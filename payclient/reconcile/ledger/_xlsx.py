@@ -41,7 +41,7 @@ from payclient.reconcile._fields import KINDS
 from payclient.reconcile.ledger import _columns
 from payclient.reconcile.ledger._columns import CellProblem, Columns, Finder, LedgerError
 from payclient.reconcile.ledger._left_out import HAS_DIGIT, UnreadSheet
-from payclient.reconcile.ledger._rows import Line, Table, read_header
+from payclient.reconcile.ledger._rows import PARTLY, Line, Table, read_header
 
 _MAX_FORMAT = 1000  # a spreadsheet program takes 255 characters
 _TOKEN = re.compile(
@@ -414,10 +414,15 @@ def _lines(
         verb, which = ("is", "row") if count == 1 else ("are", "the first is row")
         remarks[mark] = f"{plural(count, 'row')} that {verb} {mark}, but read: {which} {line}"
     for name, position in columns.places.items():
-        if KINDS.get(name) == "money" and len(shown := parser.currencies.get(position, {})) > 1:
-            column, symbols = quote(columns.used[name]), " and ".join(map(quote, shown.values()))
-            message = f"the formats of the column {column} show {symbols}, which cannot be added"
-            raise LedgerError(f"{message}: put the currency in a column by itself")
+        column, shown = quote(columns.used[name]), parser.currencies.get(position, {})
+        symbols = [label for label in shown.values() if label]
+        if KINDS.get(name) == "money" and len(symbols) > 1:
+            message = f"the formats of the column {column} show {' and '.join(map(quote, symbols))}"
+            raise LedgerError(f"{message}, which cannot be added: put the currency in a column by itself")
+        if symbols and "" in shown:
+            remarks[f"currency of {name}"] = PARTLY.format(column)
+        if position in parser.hidden:
+            remarks[f"hidden {name}"] = f"the column {column} is hidden, but read"
 
 
 @define
@@ -430,19 +435,25 @@ class _SheetReader:
     """The currencies that formats show in each column, with their first spelling."""
     marks: list[str] = field(factory=list)
     """Marks of the last row that a reader of the sheet sees, although its cells do not show them."""
+    hidden: set[int] = field(factory=set)
+    """Its hidden columns."""
 
     def rows(self, part: str) -> Iterator[tuple[int, dict[int, Any]]]:
         """Yield the number and the filled cells, by column from 0, of each row that has any."""
         last = 0
         with _damage_refused():
             commented = self._book.commented(part)
-            for element in self._book.elements(part, "row", max_bytes=_MAX_SHEET_BYTES):
+            for element in self._book.elements(part, "row", "col", max_bytes=_MAX_SHEET_BYTES):
+                is_hidden = element.get("hidden") in _TRUE or element.get("ht") == "0"
+                if element.tag.endswith("col"):
+                    columns = range(int(element.get("min", "1")) - 1, min(int(element.get("max", "0")), _MAX_COLUMNS))
+                    self.hidden.update(columns if is_hidden else ())
+                    continue
                 row = int(element.get("r", last + 1))
                 if not last < row <= _MAX_ROWS:
                     message = f"row {row} follows row {last}, so rows may be lost: open the file and save it again"
                     raise LedgerError(message, line=row)
                 last = row
-                is_hidden = element.get("hidden") in ("1", "true") or element.get("ht") == "0"
                 self.marks = ["hidden or filtered out"] * is_hidden + ["commented on"] * (row in commented)
                 if cells := self._cells(element, row):
                     yield row, cells
@@ -499,10 +510,11 @@ class _SheetReader:
                 return CellProblem("{} is not the number of a day", quote(text))
             return time.date() if style == "day" and number.is_integer() else time
         value: Any = int(number) if number.is_integer() and abs(number) < _MAX_WHOLE else number
+        label = ""
         if style is not None:
             value, label = style.of_number(value)
-            if label:
-                self.currencies.setdefault(position, {})[label.casefold()] = label
+        if number:
+            self.currencies.setdefault(position, {})[label.casefold()] = label
         return value
 
 

@@ -123,6 +123,34 @@ def test_currency():
     assert read("reference\nT1\n")[1].currency == ""
 
 
+def test_currency_of_a_name():
+    """A currency in the name of a column is the one of its amounts: another in a cell or a name is refused."""
+    for header, cells, problem in (
+        ("Amount USD,note", "5,x", ""),
+        ("Amount (USD),currency", "5,USD", ""),
+        ("Amount (USD),currency", "5,IDR", "there are amounts in 'USD' (line 1) and 'IDR' (line 2)"),
+        ("Amount (USD),Fee [IDR]", "5,1", "the columns 'Amount (USD)', 'Fee [IDR]' have different currencies"),
+    ):
+        names = {name.split()[0].lower(): name for name in header.split(",") if " " in name}
+        problems = ""
+        try:
+            with open_ledger(io.StringIO(f"reference,{header}\nT1,{cells}\n"), columns=names) as ledger:
+                assert len(list(ledger)) == 1
+                assert ledger.currency == "USD"
+        except LedgerError as error:
+            problems = str(error)
+        assert problems.startswith(problem)
+        assert bool(problems) is bool(problem)
+
+
+def test_currency_in_some_cells():
+    """A declared currency that only some amounts of a column have is named, but for amounts of 0."""
+    said = "some cells of the column 'amount' have a currency and others have none, and all are added"
+    for cells, warnings in ((("Rp 5", "7"), (said,)), (("Rp 5", "0"), ()), (("Rp 5", "Rp7"), ()), (("5", "7"), ())):
+        text = "reference,amount\n" + "".join(f"T{cell},{cell}\n" for cell in cells)
+        assert read(text, currency_prefix="Rp")[1].warnings == warnings
+
+
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_statement(form):
     """A row of a statement that states what was received needs no amount; what is rejected keeps both."""

@@ -140,6 +140,14 @@ def commented(sheet):
     sheet["A3"].comment = Comment("refunded", "Ana")
 
 
+def hidden_column(sheet):
+    sheet.column_dimensions["B"].hidden = True
+
+
+def some_dollars(sheet):
+    sheet["B3"].number_format, sheet["B4"].value = "[$$-409]0", 0
+
+
 def all_of_them(sheet):
     for mark in (struck_through, commented, hidden):
         mark(sheet)
@@ -155,11 +163,13 @@ STRUCK, COMMENTED = (f"1 row that is {what}, but read: row 3" for what in ("stru
         (hidden, (HIDDEN,)),
         (struck_through, (STRUCK,)),
         (commented, (COMMENTED,)),
+        (hidden_column, ("the column 'amount' is hidden, but read",)),
+        (some_dollars, ("some cells of the column 'amount' have a currency and others have none, and all are added",)),
         (all_of_them, (HIDDEN, COMMENTED, STRUCK)),
     ],
 )
 def test_marks(mark, said):
-    """A row that is hidden, struck through or commented on is read, and counted in a warning."""
+    """A row that is hidden, struck through or commented on is read, and counted in a warning; a column is named."""
     with opened(by_openpyxl(HEADER, *((f"T{n}", 5, None) for n in (1, 2, 3)), change=lambda b: mark(b.active))) as rows:
         assert ([row.reference for row in rows], rows.warnings) == (["T1", "T2", "T3"], said)
 
