@@ -162,22 +162,22 @@ class Outage:
                 self._accepted_at, self._failures, took = now, 0, took or _MIN_ROUND_TRIP
                 self._slowest += (1.0 if took > self._slowest else _FORGETTING) * (took - self._slowest)
             if self.last_failure:
-                self._answered()
+                self._answered(now)
         elif end is End.FINAL:
             self._finals, self._last_final = self._finals + 1, ticket.number
             if self._finals >= _ATTEMPTS and self.is_on:
                 self.answered_at = now
-                self._answered()
+                self._answered(now)
         elif end is End.FAILED:
             self._finals *= ticket.number < self._last_final  # an earlier one may be a probe that hangs
             self._failed(ticket, reference, now, failure, status, _FAILED)
         elif took > max(_MIN_LEFT, _SLOWER * self._slowest):
             self._failed(ticket, reference, now, self.last_failure or f"no answer within {took:.1f} s", 0, _LEFT)
 
-    def _answered(self) -> None:
+    def _answered(self, now: float) -> None:
         if self.rejected > self._rejected_before and self.state is not State.QUIET:
             logger.info("lookups are sent again")
-            self._limiter.capacity.recover()
+            self._limiter.capacity.recover(now)
         self.last_failure = ""
         self._turn(State.QUIET)
 

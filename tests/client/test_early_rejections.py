@@ -6,6 +6,7 @@ import pytest
 
 from payclient import OverloadedError, PayClientError
 from support.fakes import ScriptedTransport, answer, client, document, now
+from support.outages import crowd
 
 pytestmark = pytest.mark.virtual_time
 HOUR = 3600.0
@@ -50,6 +51,19 @@ async def test_slow_service(count, latency, workers):
         assert await ask(pay, count) == (count, 0)
         await asyncio.sleep(HOUR)
         assert await ask(pay, count, first=count) == (count, 0)
+
+
+@pytest.mark.parametrize(("seconds", "rate"), [(2.5, 20), (3.0, 20), (4.0, 10), (3.0, 5)])
+async def test_service_becomes_slow(seconds, rate):
+    """At first its answers are too late, as in an outage. After the first one, whoever comes is answered."""
+    service = Changing(0.05)
+    async with client(service, deadline=5.0, workers=4) as pay:
+        await crowd(pay, rate=rate, until=10.0)
+        service.seconds = seconds
+        calls = await crowd(pay, rate=rate, until=25.0)
+    refused = [call.at for call in calls if call.error is not None]
+    assert max(refused) < 10.0 + 1.5 + 2 * seconds
+    assert not [call for call in calls if isinstance(call.error, OverloadedError)]
 
 
 @pytest.mark.parametrize(("seconds", "count"), [(2.0, 300), (4.2, 100)])

@@ -187,7 +187,7 @@ CONTROLS = (
     Control("what has failed before takes one probe", "client._outage:Outage.probe", "self.sent_at = now", "pass",
             oracle="probes"),
     Control("after an outage the limiter starts slowly", "client._outage:Outage._answered",
-            "self._limiter.capacity.recover()", "pass", oracle="slow start"),
+            "self._limiter.capacity.recover(now)", "pass", oracle="slow start"),
     Control("a reference that always fails is no evidence", "client._outage:Outage.is_evidence",
             "self._failing.get(reference, _NEVER)[0] >= self.answered_at", "True", works=("lookups",), oracle="waits"),
     Control("an outage has an age", "client._outage:Outage._age", "if not self._in_flight and", "if False and",

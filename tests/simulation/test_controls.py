@@ -78,7 +78,7 @@ def test_debt(is_guarded):
     with nullcontext() if is_guarded else DEBT.removed():
         for number in range(1060):
             now = number / 100
-            capacity.take(now)
+            capacity.take(now, 1)
             end = capacity.accepted if number < 1000 else capacity.overloaded
             end(Ticket(number, now, 4), now + 0.005)
         capacity.opens_at(now + 1.0)

@@ -19,8 +19,8 @@ How much the service takes, learnt from the results of attempts: a number in fli
     bound start at least four fifths of their even spacing apart: if two start together and one is refused, it may have
     met a limit of the rate that allows no burst. Once there is a rate, an early refusal is about it.
 5.  Slow start: at the start, after a pause, an outage and a closed time, few may be in flight, and one more for each
-    accepted attempt. At the start they double after each half second until anything is heard: a slow service would
-    answer one after the other, each too late for the next.
+    accepted attempt. At the start and after an outage they double after each half second until any of them is heard:
+    a slow service would answer one after the other, each too late for the next.
 6.  Some failures of the service are normal. Two of them are worth a refusal in rule 4. If, of the last 50, requests
     exceed twice the accepted ones, a fifth fewer may be in flight. If ten times, failures count as refusals. A seventh
     more is enough if the failed ones had more in flight: others share that limit. Then as many as the accepted had may
@@ -102,7 +102,8 @@ class Capacity:
     def _forget_all(self) -> None:
         self._slow_start = min(self._slow_start, self._initial)
         self._sent_at = 0.0  # the last attempt, or the end of a pause
-        self._silent_since = 0.0  # when the first attempt in flight started. Infinite: one has ended
+        self._grown_at = 0.0  # when slow start last grew, or an attempt started alone. Infinite: one has ended
+        self._recovered_at = -math.inf  # the end of the last outage
         self.round_trip: float = _ROUND_TRIP  # mean seconds from a grant to an accepted response
         self._bound = math.inf  # number in flight. Its time stands below
         self._bound_at = 0.0
@@ -128,15 +129,16 @@ class Capacity:
         self._shared: float = workers**_SHARED
         self._min_rate, self._workers = _MIN_RATE / workers, workers
 
-    def recover(self) -> None:
+    def recover(self, now: float) -> None:
         """Begin slow start again after an outage: its failures were not evidence of a bound."""
-        self._bound, self._slow_start, self._silent_since = math.inf, 1.0, math.inf
+        self._bound, self._slow_start = math.inf, 1.0
+        self._recovered_at = self._grown_at = now
 
     def pause(self, now: float, until: float) -> None:
         """Begin slow start again after a pause that begins now."""
         self._sent_at = until
         self._closed_at, self._was_paused = min(self._closed_at, now), True
-        self._slow_start, self._silent_since = 1.0, math.inf
+        self._slow_start, self._grown_at = 1.0, math.inf
 
     def limit(self, now: float) -> float:
         return min(self._slow_start, self._max if self._bound == math.inf else self.concurrency(now) + _ROUNDED) // 1
@@ -145,7 +147,7 @@ class Capacity:
         """Return when slow start allows one more than *in_flight* attempts of which nothing is heard."""
         if in_flight >= min(self._max, self.concurrency(now)) // 1:
             return math.inf
-        return self._silent_since + _SILENCE * math.log2((in_flight + 1) / self._slow_start)
+        return self._grown_at + _SILENCE * math.log2((in_flight + 1) / self._slow_start)
 
     def concurrency(self, now: float) -> float:
         """Return the number of attempts in flight that ends slow start."""
@@ -186,16 +188,19 @@ class Capacity:
         self._tokens, self._filled_at = min(most, self._tokens + (now - self._filled_at) * rate), now
         return paced_at if self._tokens >= 1 - 1e-6 else max(paced_at, now + (1 - self._tokens) / rate)
 
-    def take(self, now: float, *, is_alone: bool = False) -> None:
+    def take(self, now: float, in_flight: int) -> None:
         """Record that an attempt starts now. Without a rate it costs no token, or it would be a debt later."""
         self._sent_at = now
-        if is_alone and self._silent_since < math.inf:
-            self._silent_since = now
+        if in_flight > self._slow_start:
+            self._slow_start, self._grown_at = float(in_flight), now
+        elif in_flight == 1 and self._grown_at < math.inf:
+            self._grown_at = now
         self._tokens = max(0.0, self._tokens - 1)
 
     def accepted(self, ticket: Ticket, now: float) -> None:
         self._recent.append((ticket, True))
-        self._silent_since = math.inf
+        if ticket.started_at >= self._recovered_at:
+            self._grown_at = math.inf
         self.round_trip += _SMOOTHING * (now - ticket.started_at - self.round_trip)
         self._answered_at.append(now)
         if ticket.started_at < self._cut_at:
@@ -215,7 +220,7 @@ class Capacity:
 
     def throttled(self, ticket: Ticket, now: float) -> None:
         self._recent.append((ticket, False))
-        self._silent_since = math.inf
+        self._grown_at = math.inf
         is_limited, is_late = self.w_max < math.inf, self._is_late(ticket, now)
         is_crowded = (is_late or not is_limited) and self._is_crowded(ticket, now)
         if is_crowded or ticket.started_at < self._cut_at:
@@ -238,7 +243,7 @@ class Capacity:
     def overloaded(self, ticket: Ticket, now: float) -> None:
         """Record that the service, or the network, failed."""
         self._recent.append((ticket, False))
-        self._silent_since = math.inf
+        self._grown_at = math.inf
         failed = [each.load for each, is_accepted in self._recent if not is_accepted]
         loads = [each.load for each, is_accepted in self._recent if is_accepted]
         requests, accepted = len(self._recent), len(loads)

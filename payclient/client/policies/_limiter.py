@@ -244,8 +244,8 @@ class Limiter:
     def _grant(self, now: float, priority: Priority) -> Ticket:
         if self._gap:
             self._pace(now)
-        self.capacity.take(now, is_alone=not self._in_flight)
         self._in_flight += 1
+        self.capacity.take(now, self._in_flight)
         self._numbers += 1
         return Ticket(self._numbers, now, self._in_flight, is_awaited=priority is Priority.AWAITED)
 

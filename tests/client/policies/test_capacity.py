@@ -222,7 +222,7 @@ def test_outage_lifts_the_bound():
     attempts = Attempts()
     attempts.play(*["A" * 8] * 8, (9, "O"), (9, "O"))
     before = attempts.capacity.concurrency(attempts.now)
-    attempts.capacity.recover()
+    attempts.capacity.recover(attempts.now)
     assert (before, attempts.capacity.limit(attempts.now), attempts.capacity.concurrency(attempts.now)) == (8, 1, 64)
 
 
@@ -234,7 +234,7 @@ def test_tokens():
     while len(started) < 12:
         now = max(now, capacity.opens_at(now))
         if capacity.opens_at(now) <= now:
-            capacity.take(now)
+            capacity.take(now, 1)
             started.append(now - attempts.now)
     gaps = [later - earlier for earlier, later in pairwise(started)]
     assert gaps == pytest.approx([0.0] * 4 + [0.016] + [1 / 19] * 6, abs=0.002)
@@ -259,7 +259,7 @@ def test_pace_under_a_bound():
     attempts.play(*["A" * 8] * 8, (9, "T"))
     capacity, now = attempts.capacity, attempts.now
     assert capacity.opens_at(now) == now
-    capacity.take(now)
+    capacity.take(now, 1)
     assert capacity.opens_at(now) - now == pytest.approx(0.1 / 8 / 1.25)
 
 
