@@ -34,7 +34,7 @@ _DEBIT = "-"
 _KEPT_DIGITS = 15
 """Digits of a number that a spreadsheet keeps. It makes the others 0."""
 _MIN_LONG = 5
-PARTLY = "some cells of the column {} have a currency and others have none, and all are added"
+PARTLY = "some cells of the column {} have a currency, others lack one, and all are added"
 _BUDDHIST = 543
 _BUDDHIST_YEARS = range(1990 + _BUDDHIST, 2100 + _BUDDHIST)
 _YEARS = range(1971, 3000)

@@ -145,7 +145,7 @@ def test_currency_of_a_name():
 
 def test_currency_in_some_cells():
     """A declared currency that only some amounts of a column have is named, but for amounts of 0."""
-    said = "some cells of the column 'amount' have a currency and others have none, and all are added"
+    said = "some cells of the column 'amount' have a currency, others lack one, and all are added"
     for cells, warnings in ((("Rp 5", "7"), (said,)), (("Rp 5", "0"), ()), (("Rp 5", "Rp7"), ()), (("5", "7"), ())):
         text = "reference,amount\n" + "".join(f"T{cell},{cell}\n" for cell in cells)
         assert read(text, currency_prefix="Rp")[1].warnings == warnings

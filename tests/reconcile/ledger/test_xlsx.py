@@ -164,7 +164,7 @@ STRUCK, COMMENTED = (f"1 row that is {what}, but read: row 3" for what in ("stru
         (struck_through, (STRUCK,)),
         (commented, (COMMENTED,)),
         (hidden_column, ("the column 'amount' is hidden, but read",)),
-        (some_dollars, ("some cells of the column 'amount' have a currency and others have none, and all are added",)),
+        (some_dollars, ("some cells of the column 'amount' have a currency, others lack one, and all are added",)),
         (all_of_them, (HIDDEN, COMMENTED, STRUCK)),
     ],
 )
