@@ -74,7 +74,6 @@ class AtomicFiles:
         # In the same folder, because a rename is atomic only within one file system.
         self.temporary: Path = folder / f".{self._names[0]}.{os.getpid()}.partial"
         self._files: dict[str, IO[Any]] = {}
-        self._hashed: dict[str, Fingerprint] = {}
 
     def __enter__(self) -> Self:
         self._folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
@@ -108,14 +107,13 @@ class AtomicFiles:
         os.fsync(file.fileno())
         with (self.temporary / name).open("rb") as written:
             sha256 = hashlib.file_digest(written, "sha256").hexdigest()
-            self._hashed[name] = Fingerprint(name=name, size_bytes=written.tell(), sha256=sha256)
+            fingerprint = Fingerprint(name=name, size_bytes=written.tell(), sha256=sha256)
         file.close()
-        return self._hashed[name]
+        return fingerprint
 
     def commit(self) -> None:
-        for name in self._names:
-            if name not in self._hashed:
-                self.fsync_and_hash(name)
+        for name in [name for name in self._names if not self._files[name].closed]:
+            self.fsync_and_hash(name)
         for name in self._names:
             (self.temporary / name).replace(self._folder / name)
         _sync(self._folder)
@@ -127,22 +125,16 @@ class AtomicFiles:
         shutil.rmtree(self.temporary, ignore_errors=True)
 
 
-if sys.platform == "win32":  # pragma: no cover  needs that system, where an open file cannot be removed
+def lock(file: IO[bytes]) -> bool:
+    """Lock *file* while it is open. Return False if another process has locked it."""
+    if sys.platform != "win32":  # where an open file cannot be removed
+        import fcntl  # noqa: PLC0415  Windows has none
 
-    def lock(file: IO[bytes]) -> bool:
-        """Return true."""
-        return file.readable()
-
-else:
-    import fcntl
-
-    def lock(file: IO[bytes]) -> bool:
-        """Lock *file* while it is open. Return False if another process has locked it."""
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:  # it is in use, or the file system lacks locks
             return False
-        return True
+    return True
 
 
 def remove_stale(folder: Path) -> None:

@@ -769,7 +769,7 @@ class Tally:
             leakage=tuple(Leakage(method=method, **sums) for method, sums in sorted(self._leakage.items())),
             acceptances=tuple(self._notices()),
             patterns=self._patterns(),
-            still_there=tuple(self._still_there.values()),
+            still_there=tuple(each for each in self._still_there.values() if each.run != about.run),
             since=since,
             shown=self._shown.known(before),
             first_seen=tuple(sight for sight in first_seen if sight not in words),

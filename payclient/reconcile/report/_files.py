@@ -9,8 +9,6 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import IO, Any, Self
 
-from attrs import evolve
-
 from payclient.reconcile import STRICT, Row, Rules, expiry_rule, rules_as_json
 from payclient.reconcile._atomic import AtomicFiles
 from payclient.reconcile._codec import as_json
@@ -132,10 +130,9 @@ class ReportFiles:
         if self._opening.run and about.run != self._opening.run:
             raise ValueError(f"finish got the run {about.run!r}, and the rows are of {self._opening.run!r}")
         summary = self._tally.summary(about)
-        earlier = tuple(each for each in summary.still_there if each.run != about.run)
         if ledger is not None:
             ledger.check_unchanged()
-        report = model.Report(evolve(summary, still_there=earlier), about, self._worst)
+        report = model.Report(summary, about, self._worst)
         for write in self._opening.at_end:
             write(report)
         sealed = [self._replacement.fsync_and_hash(name) for name in self._formats]

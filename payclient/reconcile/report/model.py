@@ -72,19 +72,16 @@ class Top(Generic[_Item]):
     _room: int
     _rank: Callable[[_Item], tuple[int, ...]]
     count: int = field(init=False, default=0)
-    _items: dict[Hashable, _Item] = field(init=False, factory=dict)
+    items: dict[Hashable, _Item] = field(init=False, factory=dict)
 
     def add(self, item: _Item, key: Hashable = None) -> None:
         self.count += 1
-        self._items[self.count if key is None else key] = item
-        if len(self._items) > 2 * self._room:
-            self._items = dict(self._ranked())
-
-    def get(self, key: Hashable) -> _Item | None:
-        return self._items.get(key)
+        self.items[self.count if key is None else key] = item
+        if len(self.items) > 2 * self._room:
+            self.items = dict(self._ranked())
 
     def _ranked(self) -> list[tuple[Hashable, _Item]]:
-        return nlargest(self._room, self._items.items(), key=lambda each: self._rank(each[1]))
+        return nlargest(self._room, self.items.items(), key=lambda each: self._rank(each[1]))
 
     @property
     def kept(self) -> tuple[_Item, ...]:
@@ -160,7 +157,7 @@ class Worst:
         top = self.news if finding.history is not None and finding.history.state.is_news else self.others
         stake, reference = row.at_stake if finding.at_stake is None else finding.at_stake, row.reference or ""
         key = finding.code, invoice_of(row) if finding.code is Code.PAID_TWICE and row.transaction else reference
-        item, known = BreakItem(row=row, finding=finding, references=(reference,), at_stake=stake), top.get(key)
+        item, known = BreakItem(row=row, finding=finding, references=(reference,), at_stake=stake), top.items.get(key)
         if known is not None:
             references = tuple(dict.fromkeys((*known.references, reference)))
             item = evolve(item if stake > known.at_stake else known, references=references)
