@@ -184,13 +184,14 @@ class ObservedLimiter(Limiter):
         world.limiters.append(self)
 
     def _grant(self, now, priority):
-        limit, grows_at = self.limit, self.capacity.grows_at(now, self._in_flight)
+        limit, before = self.limit, self._in_flight
+        may_grow = before < limit or self.capacity.grows_at(now, before) <= now
         ticket = super()._grant(now, priority)
         self._outstanding.add(ticket.number)
         fail = self._world.fail
         if self._in_flight > self._most:
             fail("limiter", f"{self._in_flight} attempts in flight where {self._most} are allowed")
-        if self._in_flight > limit and grows_at > now:
+        if not may_grow:
             fail("limiter", f"{self._in_flight} attempts in flight at a limit of {limit:.3f}")
         if self.limit > self._most:
             fail("limiter", f"a limit of {self.limit}, above {self._most}")
