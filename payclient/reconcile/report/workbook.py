@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Self, TypeAlias
 
 import xlsxwriter  # type: ignore[import-untyped]
-from attrs import astuple, define, field, frozen
+from attrs import astuple, define, field
 from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped]
 
 from payclient._shared.escape import escape_unprintable, plural, quote
@@ -277,38 +277,11 @@ def _steps(lines: Iterable[BridgeLine]) -> Iterator[Sequence[Value]]:
 _MAX_WORK = 2000
 
 
-@frozen(kw_only=True)
-class WorkItem:
-    """A row of the work list that was filled in."""
-
-    place: str
-    line: int
-    reference: str
-    code: str
-    owner: str
-    resolution: str
-    comment: str
-
-    def decisions(self, row: Row, *, at: datetime, **known: Any) -> list[Decision]:
-        """Return the decision about each finding that makes *row* a break. Refuse decisions that are not allowed."""
-        resolution, until = read_resolution(self.resolution)
-        if resolution is Resolution.ACCEPTED:
-            if self.code == UNRESOLVED:
-                raise DecisionError("an unresolved row cannot be accepted, because it was not answered yet")
-            if not (self.owner and self.comment):
-                raise DecisionError("an acceptance needs an owner and a comment with the reason")
-            if until is None or until < at.date():
-                raise DecisionError(f"the last day, {until}, has passed")
-        known |= {"owner": self.owner, "comment": self.comment, "resolution": resolution, "until": until, "at": at}
-        known["reference"], counting = row.reference or "", [each for each in row.findings if each.is_decisive]
-        facts = [(each.code.value, each.ledger, each.service, each.at_stake or 0) for each in counting]
-        return [
-            Decision(code=code, ledger=ledger, service=service, at_stake=at_stake, **known)
-            for code, ledger, service, at_stake in ([(UNRESOLVED, None, None, 0)] if self.code == UNRESOLVED else facts)
-        ]
+WorkList: TypeAlias = dict[tuple[int, str, str], tuple[str, dict[str, str]]]
+"""The rows that were filled in: place and work, by line, reference and code."""
 
 
-def read_work_list(path: Path, run: str) -> list[WorkItem]:
+def read_work_list(path: Path, run: str) -> WorkList:
     """Return the rows that were filled in. Refuse a work list of another run, or with moved columns or formulas."""
     try:
         with path.open("rb") as file:
@@ -316,12 +289,12 @@ def read_work_list(path: Path, run: str) -> list[WorkItem]:
             if said != [run]:
                 which = quote(said[0]) if len(said) == 1 and isinstance(said[0], str) else "a run that it does not name"
                 raise DecisionError(f"the work list is of {which}, and not of the run {quote(run)} in this folder")
-            return [item for sheet in ("Breaks", "Unresolved") for item in _items(sheet, read_cells(file, sheet))]
+            return dict(item for sheet in ("Breaks", "Unresolved") for item in _items(sheet, read_cells(file, sheet)))
     except LedgerError as error:
         raise DecisionError(f"{path} cannot be read: {error.message}") from error
 
 
-def _items(sheet: str, rows: Iterator[tuple[int, Mapping[int, Any]]]) -> Iterator[WorkItem]:
+def _items(sheet: str, rows: Iterator[tuple[int, Mapping[int, Any]]]) -> Iterator[tuple[Any, Any]]:
     places = {column.title: place for place, column in enumerate(COLUMNS[sheet])}
     _, header = next(rows, (0, dict[int, Any]()))
     for title, place in places.items():
@@ -339,7 +312,7 @@ def _items(sheet: str, rows: Iterator[tuple[int, Mapping[int, Any]]]) -> Iterato
         if is_filled:
             if type(line) is not int or not isinstance(reference, str) or not isinstance(code, str):
                 raise DecisionError(f"{where}: it is not a row of the report, so undo the changes in it")
-            yield WorkItem(place=where, line=line, reference=reference, code=code, **work)
+            yield key, (where, work)
         seen[key] = is_filled
 
 
@@ -357,26 +330,45 @@ def _text(value: Any, place: str) -> str:
     return text
 
 
-def decided(items: Sequence[WorkItem], rows: Path, *, run: str, by: str, at: datetime) -> tuple[Decision, ...]:
+def decided(items: WorkList, rows: Path, *, at: datetime, **known: Any) -> tuple[Decision, ...]:
     """Return the decisions of *items*, each with its evidence. Refuse those not of *rows*, or not allowed."""
-    wanted = {(item.line, item.reference, item.code): item for item in items}
-    taken: dict[Key, tuple[Decision, str]] = {}
+    wanted, taken = {**items}, dict[Key, tuple[Decision, str]]()
     for row, text in rows_of(rows):
-        item = wanted.pop((row.line, shown(row.reference or ""), _code_of(row)), None)
-        if item is None:
+        code = _code_of(row)
+        where, work = wanted.pop((row.line, shown(row.reference or ""), code), ("", dict[str, str]()))
+        if not work:
             continue
         evidence = hashlib.sha256(text.rstrip(b"\n")).hexdigest()
         try:
-            decisions = item.decisions(row, run=run, by=by, at=at, evidence=evidence)
+            decisions = _decisions(row, code, work, at=at, evidence=evidence, **known)
         except DecisionError as error:
-            raise DecisionError(f"{item.place}: {error.message}") from error
+            raise DecisionError(f"{where}: {error.message}") from error
         for decision in decisions:
-            other, place = taken.setdefault(decision.key, (decision, item.place))
+            other, place = taken.setdefault(decision.key, (decision, where))
             if other.cells != decision.cells:
-                raise DecisionError(f"{item.place}: it is decided otherwise than {place}, the same finding")
+                raise DecisionError(f"{where}: it is decided otherwise than {place}, the same finding")
             if (decision.at_stake or 0) > (other.at_stake or 0):  # of two rows that are both decided
                 taken[decision.key] = decision, place
-    for item in wanted.values():
-        what = f"{item.code} of {quote(item.reference)} is not in line {item.line} of this run"
-        raise DecisionError(f"{item.place}: {what}")
+    for (line, reference, code), (where, _) in wanted.items():
+        raise DecisionError(f"{where}: {code} of {quote(reference)} is not in line {line} of this run")
     return tuple(decision for decision, _ in taken.values())
+
+
+def _decisions(row: Row, code: str, work: Mapping[str, str], *, at: datetime, **known: Any) -> list[Decision]:
+    """Return the decision about each finding that makes *row* a break. Refuse decisions that are not allowed."""
+    resolution, until = read_resolution(work["resolution"])
+    if resolution is Resolution.ACCEPTED:
+        if code == UNRESOLVED:
+            raise DecisionError("an unresolved row cannot be accepted, because it was not answered yet")
+        if not all(work.values()):
+            raise DecisionError("an acceptance needs an owner and a comment with the reason")
+        if until is None or until < at.date():
+            raise DecisionError(f"the last day, {until}, has passed")
+    known |= {**work, "resolution": resolution, "until": until, "at": at, "reference": row.reference or ""}
+    if code == UNRESOLVED:
+        return [Decision(code=code, at_stake=0, **known)]
+    return [
+        Decision(code=each.code.value, ledger=each.ledger, service=each.service, at_stake=each.at_stake or 0, **known)
+        for each in row.findings
+        if each.is_decisive
+    ]

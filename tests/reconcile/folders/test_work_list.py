@@ -116,7 +116,7 @@ def test_taken(folder, work):
 
 def test_as_shown(folder, work):
     """A reference that the sheet shows by number is the one of the run; a number as a name is text."""
-    assert read_work_list(folder / "report.xlsx", RUN) == []
+    assert read_work_list(folder / "report.xlsx", RUN) == {}
     path = work(both(fill("<U+202E>T3", "Ana", "raised with the service"), fill("007", 42)))
     found = [(each.reference, each.owner, each.resolution) for each in taken(folder, read_work_list(path, RUN))]
     assert found == [("007", "42", None), ("\u202eT3", "Ana", Resolution.RAISED)]
