@@ -39,9 +39,6 @@ from payclient.reconcile.report.wording import moves
 __all__ = ["RunDiff", "open_past_run", "write_again"]
 
 JOURNAL = "journal.sqlite"
-_UNFINISHED = frozenset({Bucket.BREAK, Bucket.OPEN, Bucket.UNRESOLVED})
-_LEFT, _STATE = "left", "state"
-"""Marks of kept records: a row that matched and that the ledger has lost since, and only a state, empty if paid."""
 _WHERE = {"base_url": "address", "environment": "environment"}
 
 
@@ -68,9 +65,9 @@ class PastRun:
         lines = report_rows.lines_of(self.folder / HISTORY) if HISTORY in self.files else ()
         return ((json.loads(text)["reference"], text) for text in lines)
 
-    def breaks(self, lines: Iterable[bytes]) -> tuple[Mapping[Code, nights.BreakRecord], list[Row]]:
+    def breaks(self, lines: Iterable[dict[str, Any]]) -> tuple[Mapping[Code, nights.BreakRecord], list[Row]]:
         """Return the breaks of a reference, and the rows. *lines* are all of its rows and of its memory."""
-        found = [json.loads(text) for text in lines]
+        found = [*lines]
         remembered = [from_json(each["known"], nights.BreakRecord) for each in found if "known" in each]
         judged = [report_rows.row_from_json(each) for each in found if "bucket" in each]
         return nights.breaks_of(judged, run=self.note.run, remembered=remembered), judged
@@ -79,69 +76,71 @@ class PastRun:
         self, is_listed: Callable[[str], bool], on_row: Callable[[nights.ListedRow], bool]
     ) -> Iterator[tuple[nights.ReferenceRecord, Sequence[Entry]]]:
         """Yield its records for a run after it, by reference, merged on the disk. *on_row* takes its ledger."""
-        with closing(temporary_database("kept (reference TEXT, mark TEXT, text BLOB)")) as database:
-            database.executemany("INSERT INTO kept VALUES (?, ?, ?)", self._kept(is_listed, on_row))
-            stored = database.execute("SELECT reference, mark, text FROM kept ORDER BY reference")
+        with closing(temporary_database("kept (reference TEXT, has_left INTEGER, state TEXT, text BLOB)")) as database:
+            database.executemany("INSERT INTO kept VALUES (?, ?, ?, ?)", self._kept(is_listed, on_row))
+            stored = database.execute("SELECT * FROM kept ORDER BY reference")
             for reference, group in groupby(stored, key=itemgetter(0)):
-                yield self._record(reference, [(mark, text) for _, mark, text in group], is_listed=is_listed(reference))
+                yield self._record(reference, [*group], is_listed=is_listed(reference))
 
     def _kept(
         self, is_listed: Callable[[str], bool], on_row: Callable[[nights.ListedRow], bool]
-    ) -> Iterator[tuple[str, str, bytes]]:
-        # A night without a statement leaves the state of its breaks unknown.
-        memory = ((json.loads(text).get("state"), reference) for reference, text in self.memory())
-        unknown = {reference for state, reference in memory if state == BreakState.NOT_KNOWN}
+    ) -> Iterator[tuple[str, bool, str, bytes | None]]:
+        """Yield reference, whether the row has left the ledger, its state, and its line if that matters."""
         for row, text in self.lines():
-            reference, side, status, codes = row["reference"], row.get("statement"), row["status"], _codes(row)
+            reference, side, status = row["reference"], row.get("statement"), row["status"]
             is_missed = not row["carried_from"] and (side is None or side["is_in_ledger"]) and on_row(_listed(row))
             if reference is None:
                 continue
             is_now, is_settled = is_listed(reference), side is not None and side["is_settled"]
-            state = status["service_meaning"] or status["service"]
-            is_accepted = any(each.get("is_accepted") for each in row["findings"])
-            is_unfinished = _is_unfinished(row["bucket"], state, is_accepted=is_accepted)
-            is_special = is_unfinished or "was_paid" in row or Code.DUPLICATE_REFERENCE in codes or reference in unknown
-            if is_missed or Code.LEFT_THE_LEDGER in codes:
-                yield reference, _LEFT, text
-            elif is_special or (is_now and is_settled):
-                yield reference, "", text
+            is_open = row["bucket"] != Bucket.MATCHED or any(each.get("is_accepted") for each in row["findings"])
+            has_left, state = is_missed or Code.LEFT_THE_LEDGER in _codes(row), ""
+            if "was_paid" in row:
+                state = Status.PAID.value
+            elif row["bucket"] != Bucket.UNRESOLVED:
+                state = status["service_meaning"] or status["service"] or ""
+            if has_left or is_open or (is_now and is_settled):
+                yield reference, has_left, state, text
             elif is_now and state:
-                yield reference, _STATE, b"" if state == Status.PAID else state.encode()
+                yield reference, False, state, None
             elif side is not None and is_settled:
-                record = nights.ReferenceRecord(reference=reference, settled=report_rows.settled_from(side))
-                yield reference, "", report_rows.memory_line(record).encode()
-        yield from ((reference, "", text) for reference, text in self.memory())
+                record = nights.ReferenceRecord(
+                    reference=reference,
+                    settled=report_rows.settled_from(side),
+                    was_in_ledger=side["is_in_ledger"] or "was_in_ledger" in side,
+                )
+                yield reference, False, "", report_rows.memory_line(record).encode()
+        yield from ((reference, False, "", text) for reference, text in self.memory())
 
     def _record(
-        self, reference: str, found: Sequence[tuple[str, bytes]], *, is_listed: bool
+        self, reference: str, found: Sequence[tuple[str, bool, str, bytes | None]], *, is_listed: bool
     ) -> tuple[nights.ReferenceRecord, Sequence[Entry]]:
-        alone = [text.decode() for mark, text in found if mark == _STATE]
-        texts = [text for mark, text in found if mark != _STATE]
-        breaks, judged = self.breaks(texts)
-        has_left = not is_listed and 0 < sum(mark == _LEFT for mark, _ in found) == len(judged)
-        memory = next((each for each in map(json.loads, texts) if "settled" in each), dict[str, Any]())
-        paid = (row.service_status is Status.PAID and row.bucket is not Bucket.UNRESOLVED for row in judged)
-        is_paid = "" in alone or any(row.was_paid for row in judged) or any(paid)
-        is_accepted = any(each.is_accepted for row in judged for each in row.findings)
-        unfinished = (_is_unfinished(row.bucket, row.state, is_accepted=is_accepted) for row in judged)
-        is_unknown = any(each.state is BreakState.NOT_KNOWN for each in breaks.values())
-        is_carried = has_left or (not is_listed and (is_unknown or any(unfinished)))
+        lines = [json.loads(text) for *_, text in found if text is not None]
+        states = [state for _, _, state, _ in found if state]
+        breaks, judged = self.breaks(lines)
+        memory = next((each for each in lines if "settled" in each), dict[str, Any]())
         sides = [row.other_side for row in judged if row.other_side is not None]
         settled = next((side.settled for side in sides if side.settled), None)
         if settled is None and memory:
             settled = report_rows.settled_from(memory["settled"])
-        earlier = nights.ReferenceRecord(
+        is_paid, entries = Status.PAID in states, [entry for row in judged for entry in _entries(row)]
+        is_open = any(known.is_open for known in breaks.values())
+        has_left = 0 < sum(has_left for _, has_left, *_ in found) == len(judged)
+        is_carried = not is_listed and (has_left or is_open or any(row.bucket is not Bucket.MATCHED for row in judged))
+        record = nights.ReferenceRecord(
             reference=reference,
             breaks=tuple(breaks.values()),
             is_paid=is_paid,
-            other_state="" if is_paid else next(filter(None, (*alone, *(row.state for row in judged))), ""),
+            other_state="" if is_paid or not states else states[0],
             settled=None if settled is None else attrs.evolve(settled, lines=(), before=None),
-            has_left=has_left,
+            has_left=has_left and not is_listed,
+            was_rejected=is_carried and any(row.was_rejected or not entries for row in judged),
+            was_in_ledger=bool(memory.get("was_in_ledger")),
+            is_waiting=not is_open and any(row.is_waiting for row in judged),
             gone_for=memory.get("gone_for", 0),
             is_in_ledger=all(side.is_in_ledger for side in sides),
             carried_from=next((row.carried_from for row in judged), ""),
         )
-        return earlier, [entry for row in judged if is_carried for entry in _entries(row)]
+        return record, (entries or [_asked(reference, judged)]) if is_carried else ()
 
     def answers(self) -> Iterator[tuple[Sequence[Entry], Observation]]:
         """Yield its answers that a run after it may reuse."""
@@ -186,20 +185,23 @@ def _codes(row: Mapping[str, Any]) -> set[str]:
     return {finding["code"] for finding in row["findings"]}
 
 
-def _is_unfinished(bucket: str, state: str, *, is_accepted: bool) -> bool:
-    """Return whether a row is asked about again if it leaves the ledger. A rejected one is if the service knows it."""
-    # What was accepted is a break again after its last day.
-    return is_accepted or bucket in _UNFINISHED or (bucket == Bucket.REJECTED and bool(state))
-
-
 def _listed(row: Mapping[str, Any]) -> nights.ListedRow:
     lines = row.get("parts") or (row["ledger"],)
     amount = sum(each.get("amount") or 0 for each in lines)
-    return row["reference"] or "", len(lines), amount, lines[0].get("created_at"), row["bucket"] == Bucket.MATCHED
+    is_matched = row["bucket"] == Bucket.MATCHED or "was_paid" in row
+    return row["reference"] or "", len(lines), amount, lines[0].get("created_at"), is_matched
 
 
 def _entries(row: Row) -> list[Entry]:
     return [entry for entry in row.parts or (row.entry,) if isinstance(entry, Entry)]
+
+
+def _asked(reference: str, rows: Sequence[Row]) -> Entry:
+    """Return what is looked up for *rows* that cannot be used, or are not there."""
+    entry = next((row.entry for row in rows), None)
+    facts = {name: getattr(entry, name, None) for name in ("amount", "status")}
+    stated = {name: value for name, value in facts.items() if value is not None}
+    return Entry(line=entry.line if entry else 1, reference=reference, **stated)
 
 
 def open_past_run(folder: Path) -> PastRun:
@@ -508,7 +510,9 @@ class RunDiff:
             texts: dict[int, list[bytes]] = {0: [], 1: []}
             for _, is_later, text in lines:
                 texts[is_later].append(text)
-            (was, before), (_, now) = one.breaks(texts[0]), other.breaks(texts[1])
+            (was, before), (_, now) = (
+                run.breaks(map(json.loads, texts[each])) for each, run in enumerate((one, other))
+            )
             changes = nights.changes_of(
                 *(reference, was, now),
                 run=other.note.run,

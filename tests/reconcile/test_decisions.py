@@ -148,6 +148,7 @@ def test_acceptance():
     """What is accepted covers the difference that was there, until its last day, unless a later decision ends it."""
     (accepted,) = with_decisions(Rules(), [RAISED, ACCEPTED]).accepted
     given = {"reference": "T1", "ledger": 100, "reason": "agreed", "owner": "Ana", "expires": date(2026, 12, 31)}
+    given["run"] = ACCEPTED.run
     assert accepted == Accepted(code=Code.UNDERPAID, service=95, largest_difference=5, **given)
     assert with_decisions(Rules(), [ACCEPTED, RAISED]).accepted == ()
     # A side that stated nothing is accepted as such.

@@ -21,6 +21,7 @@ from payclient.reconcile import (
 )
 from payclient.reconcile._judgement.findings import FindingTotal
 from payclient.reconcile.folders import JOURNAL
+from payclient.reconcile.ledger import RejectedEntry
 from support import ledgers
 from support.nights import FIRST, entry, paid
 from support.reconciling import DOWN
@@ -56,6 +57,41 @@ async def test_rejected_row(night):
         assert (done["C"].bucket, done["C"].carried_from) == (Bucket.REJECTED, run)
     fourth = await night([*ledger_of("AB"), right], answers, previous=third)
     assert (fourth["C"].bucket, fourth["C"].carried_from) == (Bucket.MATCHED, "")
+
+
+async def test_unusable_row(night):
+    """A row that cannot be used is followed after it left the ledger, even by rules that let rows leave."""
+    answers, rules = {**ANSWERS, "R": paid("R")}, Rules(may_leave=True)
+    bad = [
+        RejectedEntry(line=number, reason="amount: '9E0'", reference=name)
+        for number, name in ((7, "R"), (8, "no such"))
+    ]
+    before = await night([*ledger_of("A"), *bad], answers, rules=rules)
+    for state in ("new", "still_open"):
+        before = await night(ledger_of("B"), answers, previous=before, rules=rules)
+        assert (before["R"].bucket, before.states["R", LEFT], before["no such"].bucket) == (
+            Bucket.BREAK,
+            state,
+            Bucket.BREAK,
+        )
+        assert before["R"].primary.sentence == "'R' could not be used in an earlier run, and has left the ledger"
+    done = await night([*ledger_of("B"), entry("R")], answers, previous=before, rules=rules)
+    assert (done["R"].bucket, done.states["R", LEFT]) == (Bucket.MATCHED, "resolved")
+    agreed = [
+        attrs.evolve(accepted(date(2026, 12, 31)), code=code, reference="no such", ledger="no such")
+        for code in (LEFT, "missing_at_service")
+    ]
+    until = Rules(accepted=agreed, may_leave=True)
+    after = await night([], answers, previous=before, rules=until)
+    assert (after["no such"].bucket, after["R"].bucket) == (Bucket.MATCHED, Bucket.BREAK)
+
+
+async def test_outage_before_it_left(night):
+    """A row that an outage hid in the night before it left has left the ledger like any other that matched."""
+    first = await night(ledger_of("ABC"), ANSWERS)
+    second = await night(ledger_of("ABC"), dict.fromkeys("ABC", DOWN), previous=first, stall_timeout=0.01)
+    third = await night(ledger_of("AB"), ANSWERS, previous=second)
+    assert third.states == {("C", LEFT): "new"}
 
 
 async def test_until_it_is_back(night):
@@ -138,13 +174,18 @@ async def test_placeholder(night, before, after, states):
 
 
 async def test_duplicates(night):
-    """A reference that is still listed has not left; one that was a break is carried as that, and not as both."""
+    """A reference that is still listed has not left; one that was listed twice is, until it is listed once."""
+    twice = "duplicate_reference"
     first = await night(ledger_of("AABBC"), ANSWERS)
     second = await night(ledger_of("AC"), ANSWERS, previous=first)
-    assert second.states == {("A", "duplicate_reference"): "resolved", ("B", "duplicate_reference"): "resolved"}
-    waived = [attrs.evolve(accepted(date(2026, 12, 31)), code="duplicate_reference", ledger=2)]
-    first = await night(ledger_of("CCA"), ANSWERS, rules=Rules(accepted=waived))
-    second = await night(ledger_of("A"), ANSWERS, previous=first)
+    assert second.states == {("A", twice): "resolved", ("B", twice): "still_open"}
+    third = await night(ledger_of("AC"), ANSWERS, previous=second)
+    assert [(row.reference, row.bucket.value) for row in third.rows[2:]] == [("B", "break")] * 2
+    fourth = await night(ledger_of("ABC"), ANSWERS, previous=third)
+    assert (fourth.states, fourth.memory["B", twice]["resolved_by"]) == ({("B", twice): "resolved"}, "ledger")
+    waived = Rules(accepted=[attrs.evolve(accepted(date(2026, 12, 31)), code=twice, ledger=2)])
+    first = await night(ledger_of("CCA"), ANSWERS, rules=waived)
+    second = await night(ledger_of("A"), ANSWERS, previous=first, rules=waived)
     assert [(row.reference, row.primary and row.primary.code.value) for row in second.rows] == [
         ("A", None),
         ("C", LEFT),

@@ -39,6 +39,7 @@ from payclient.reconcile.report import Report
 from payclient.reconcile.report.wording import rules_sentences
 from support.chance import examples
 from support.misses import check_each
+from support.nights import FIRST as DAY
 from support.nights import Nights, entry, paid
 from support.reconciling import DOWN, NOT_FOUND, Clock, Service
 from support.ruling import accepted
@@ -115,13 +116,35 @@ async def test_carried(night):
         ("B", "night-1", "break"),
         ("C", "night-1", "matched"),
         ("D", "night-1", "matched"),
+        ("R", "night-1", "break"),
     ]
     tie_out, carried = second.summary.tie_out, step(second, Step.CARRIED)
     assert (tie_out.ledger_paid_total, tie_out.service_paid_total, tie_out.residual) == (7, 7 + 5 + 9 + 9 + 9, 0)
-    assert (carried.rows, carried.added, carried.taken_off) == (4, 32, 0)
-    assert (second.summary.rows, second.summary.since.carried[Bucket.BREAK]) == (1, 2)
+    assert (carried.rows, carried.added, carried.taken_off) == (5, 32, 0)
+    assert (second.summary.rows, second.summary.since.carried[Bucket.BREAK]) == (1, 3)
     assert second.summary.buckets[Bucket.BREAK].ledger_amount == 18
-    assert "3 matched, 2 breaks; open findings: 0 + 2 new + 0 reopened - 0 resolved = 2." in Report(second.summary).says
+    assert "3 matched, 3 breaks; open findings: 0 + 4 new + 0 reopened - 0 resolved = 4." in Report(second.summary).says
+    assert [each.code.value for each in second["R"].findings] == ["missing_at_service", "left_the_ledger"]
+
+
+async def test_accepted_event_that_ended(night):
+    """A decision about a break ends when it is gone: the same break later needs another decision, in a later run."""
+    runs = [f"2026112{number}T020000Z-{number}" for number in range(6)]
+
+    def decided(number):
+        decision = accepted("A", ledger=9, service=5)
+        return Rules(accepted=[attrs.evolve(decision, run=runs[number])])
+
+    first = await night([A], {"A": LESS}, name=runs[0])
+    before = await night([A], {"A": LESS}, previous=first, name=runs[1], rules=decided(0))
+    assert before["A"].bucket is Bucket.MATCHED
+    before = await night([A], {"A": SAME}, previous=before, name=runs[2], rules=decided(0))
+    assert before.memory["A", "underpaid"]["resolved_by"] == "service"
+    for number, state in ((3, "reopened"), (4, "still_open")):
+        before = await night([A], {"A": LESS}, previous=before, name=runs[number], rules=decided(0))
+        assert before.states == {("A", "underpaid"): state}
+    again = await night([A], {"A": LESS}, previous=before, name=runs[5], rules=decided(3))
+    assert (again["A"].bucket, again.states) == (Bucket.MATCHED, {("A", "underpaid"): "resolved"})
 
 
 async def test_not_carried(night):
@@ -421,6 +444,60 @@ async def test_clean_beside_not_known(night):
     assert (down.summary.verdict, down.summary.exit_status("partial")) == ("incomplete", 75)
     fourth = await night(ledger, answers, previous=third, statement=[line("B", 9)])
     assert (fourth.summary.verdict, fourth.states) == ("clean", {("B", "not_settled"): "resolved"})
+
+
+async def test_waits_for_a_statement(night):
+    """A payment that isn't due in a statement yet stays open through nights without one, and is a break when it is."""
+    at = DAY.replace(tzinfo=None)
+    rules = Rules(statement=StatementRules(settles_within="3d"), may_leave=True)
+    first = await night([entry("A", created_at=at)], ANSWERS, statement=[], rules=rules)
+    before = first
+    for _ in range(2):
+        before = await night([entry("B", created_at=at)], ANSWERS, previous=before, rules=rules)
+        assert (before["A"].bucket, before.summary.verdict) == (Bucket.OPEN, "clean")
+    listed = await night([], ANSWERS, previous=before, statement=[line("A", 9)], rules=rules)
+    assert [(row.reference, row.bucket.value) for row in listed.rows] == [("A", "matched")]
+    due = await night([], ANSWERS, previous=before, statement=[], rules=rules)
+    assert due.states == {("A", "not_settled"): "new"}
+
+
+async def test_accepted_without_a_statement(night):
+    """What a statement found is followed while it is accepted, also on nights without one, and reopens after that."""
+    rules = Rules(accepted=[accepted("A", "not_settled", ledger="", service=9)], may_leave=True)
+    first = await night([entry("A")], ANSWERS, statement=[])
+    second = await night([entry("B")], ANSWERS, previous=first, statement=[line("B", 9)], rules=rules)
+    assert second["A"].bucket is Bucket.MATCHED
+    third = await night([], ANSWERS, previous=second, rules=rules)
+    assert third["A"].bucket is Bucket.OPEN
+    fourth = await night([], ANSWERS, previous=third, statement=[], rules=Rules(may_leave=True))
+    assert fourth.states == {("A", "not_settled"): "reopened"}
+
+
+async def test_column_that_left(night):
+    """A break about a column that the ledger has lost is not known until the column is back."""
+    answers = {"A": paid("A", fee=2)}
+    first = await night([entry("A", fee=1)], answers)
+    second = await night([entry("A")], answers, previous=first)
+    assert (second.states, second["A"].bucket) == ({("A", "fee_differs"): "not_known"}, Bucket.OPEN)
+    third = await night([], answers, previous=second, rules=Rules(may_leave=True))
+    assert third.states == {("A", "fee_differs"): "not_known"}
+    back = await night([entry("A", fee=2)], answers, previous=third)
+    assert back.states == {("A", "fee_differs"): "resolved"}
+
+
+async def test_known_from_a_ledger(night):
+    """A later statement may repeat a payment that an earlier ledger had; one that no ledger had is still a break."""
+    rules, answers = Rules(may_leave=True), {name: paid(name) for name in "ABX"}
+    first = await night([entry("A")], answers, statement=[line("A", 9)], rules=rules)
+    before = await night([entry("B")], answers, previous=first, statement=[line("B", 9)], rules=rules)
+    month = [line("A", 9), line("B", 9), line("X", 9)]
+    for _ in range(2):
+        before = await night([], answers, previous=before, statement=month, rules=rules)
+        assert codes(before) == {"X": "not_in_ledger"}
+        assert (before.summary.settlement.residual, before.summary.tie_out.residual) == (0, 0)
+    refunded = answers | {"A": paid("A", status="Canceled")}
+    after = await night([], refunded, previous=before, statement=[line("A", 9)], rules=rules)
+    assert codes(after) == {"A": "settled_not_paid", "X": "not_in_ledger"}
 
 
 async def test_no_statement_after(night):

@@ -165,8 +165,8 @@ class Controller:
         known.count = len(rows) or (known.count if is_followed else 1)
         known.is_in_ledger = is_in_ledger
         found, waived = {}, False
-        if len(rows) > 1:
-            found["duplicate_reference"] = rows[0][0], len(rows)
+        if known.count > 1:  # until the ledger lists it once
+            found["duplicate_reference"] = known.row[0], known.count
         if has_left:
             found["left_the_ledger"] = max(known.row[0], 0 if is_down else payment.amount), known.row[0]
         if not is_down:

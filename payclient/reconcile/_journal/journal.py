@@ -333,6 +333,7 @@ class Journal:
         return StatementSide(
             settled=settled_by(usable, rules, None if earlier is None else earlier.settled),
             is_in_ledger=is_in_ledger,
+            was_in_ledger=not is_in_ledger and earlier is not None and earlier.was_in_ledger,
             unusable_line=next((line.line for line in lines if isinstance(line, RejectedEntry)), None),
         )
 
@@ -390,7 +391,8 @@ class Journal:
         for reference, data in self._database.read(_WITHOUT_ROW, (self.statement is not None,)):
             record = records.record_from(reference, data)
             if record.settled is not None and record.gone_for < records.MAX_GONE_FOR:
-                yield records.ReferenceRecord(reference=reference, settled=record.settled, gone_for=record.gone_for + 1)
+                facts = {name: getattr(record, name) for name in ("reference", "settled", "was_in_ledger")}
+                yield records.ReferenceRecord(**facts, gone_for=record.gone_for + 1)
 
     def _reading_cases(self, rules: Rules) -> Callable[[Sequence[Any]], judgement.Case | None]:
         """Find the payments that were paid twice. Return the function that makes a case of a row of `_CASES`."""
@@ -435,7 +437,7 @@ class Journal:
             entry=entry,
             first=first,
             second=second,
-            rows=1 if carried_from else rows or 1,  # tonight's ledger lacks it
+            rows=rows or 1,
             duplicated=None if duplicated is None else int(duplicated),
             is_repeat=first_position is not None and first_position != position,
             paid_with=tuple(other for (other,) in paid_with),
@@ -560,8 +562,8 @@ def judging(journal: Journal, rules: Rules) -> Callable[[judgement.Case], Row]:
     """Return the judgement of a case, with the row's history from the previous run."""
     if journal.previous is None:
         return partial(judgement.judge, rules=rules)
-    run = journal.run
-    return lambda case: records.with_history(judgement.judge(case, rules=rules), case.earlier, run=run)
+    with_history = partial(records.with_history, run=journal.run, is_judged=journal.is_judged)
+    return lambda case: with_history(judgement.judge(case, rules=rules), case.earlier)
 
 
 def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str = "") -> Iterator[records.BreakChange]:

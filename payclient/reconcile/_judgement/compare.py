@@ -428,7 +428,7 @@ def statement_findings(
     settled, name = side.settled, quote(entry.reference)
     is_paid = found is not None and rules.read_status(found.status) is Status.PAID
     said = "the service knows no such transaction" if found is None else f"it is {quote(found.status)} at the service"
-    if found is not None and is_paid and not side.is_in_ledger:
+    if found is not None and is_paid and not (side.is_in_ledger or side.was_in_ledger):
         sentence = f"{name} is paid at the service, {found.amount:,}, and no usable row of the ledger has it"
         yield Finding(Code.NOT_IN_LEDGER, sentence, service=found.amount)
     if settled is None:

@@ -119,6 +119,7 @@ class Decision:
             reason=self.comment,
             owner=self.owner,
             expires=self.until,
+            run=self.run,
         )
 
 

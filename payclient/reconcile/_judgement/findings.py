@@ -96,6 +96,7 @@ class History:
         state: Its change since the previous run.
         first_seen: When the first run that had it looked it up, in UTC. None if unknown.
         first_run: The name of that run: of its folder.
+        since_run: The run that found it last, after it had been gone.
         age_days: Days from then to the answer of this run, by the calendar in UTC.
     """
 
@@ -103,6 +104,7 @@ class History:
     first_seen: datetime | None
     first_run: str
     age_days: int
+    since_run: str = ""
 
 
 _ORDER = {code: rank for rank, code in enumerate(Code)}
@@ -230,6 +232,7 @@ class Row:
         reused_from: Name of the earlier run that the answer is from. Empty if this run looked the reference up.
         state_before: The service's state, or word, in the previous run, if it had another one. Empty otherwise.
         was_paid: This run lacks a trustworthy answer, and the last answer of an earlier run found it paid.
+        was_rejected: An earlier run could not use it, and the ledger does not list it any more.
         is_material: As much is at stake as the rules call material.
     """
 
@@ -252,6 +255,7 @@ class Row:
     reused_from: str = ""
     state_before: str = ""
     was_paid: bool = False
+    was_rejected: bool = False
     is_material: bool = False
 
     @property
@@ -260,6 +264,12 @@ class Row:
         if self.carried_from:
             return Origin.CARRIED
         return Origin.LEDGER if self.other_side is None or self.other_side.is_in_ledger else Origin.STATEMENT
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it is paid, and open only until a statement lists it."""
+        is_paid = self.bucket is Bucket.OPEN and self.service_status is Status.PAID
+        return is_paid and not any(finding.code.is_of_status for finding in self.findings)
 
     @property
     def is_tolerated(self) -> bool:

@@ -281,7 +281,7 @@ class _Judgement:
         if last is None:
             return self._row(Bucket.UNRESOLVED, reason=f"not looked up: {self._ended_early}")
         if last.answer is Answer.UNASKABLE:
-            return self._row(Bucket.REJECTED, reason=last.message)
+            return self._row(Bucket.MATCHED if self._was_rejected else Bucket.REJECTED, reason=last.message)
         if last.answer is Answer.FAILED or self._is_half_usable:
             what = "a difference was seen once, and asking again failed: " if case.second else ""
             return self._row(Bucket.UNRESOLVED, reason=f"{what}{last.message}")
@@ -299,6 +299,10 @@ class _Judgement:
     @property
     def _is_in_ledger(self) -> bool:
         return self.case.other_side is None or self.case.other_side.is_in_ledger
+
+    @property
+    def _was_rejected(self) -> bool:
+        return bool(self.case.carried_from and self.case.earlier and self.case.earlier.was_rejected)
 
     @property
     def _ended_early(self) -> str:
@@ -359,7 +363,8 @@ class _Judgement:
         finding = finding.weighed(self._amount, theirs)
         accepted = rules.acceptance(finding.code, self.entry.reference)
         is_valid = accepted and last and accepted.days_left(last.at, rules.time_zone) >= 0
-        if accepted and is_valid and not finding.waived and accepted.covers(finding):
+        known = self.case.earlier.by_code.get(finding.code) if accepted and self.case.earlier else None
+        if accepted and is_valid and not finding.waived and accepted.covers(finding, known.since_run if known else ""):
             return evolve(finding, waived=accepted.waiver, is_accepted=True)
         return finding
 
@@ -378,7 +383,8 @@ class _Judgement:
     def _left(self) -> Finding:
         amount = self._amount
         had = "" if amount is None else f" with an amount of {amount:,}"
-        sentence = f"{quote(self.entry.reference)} matched in an earlier run{had}, and has left the ledger"
+        what = "could not be used" if self._was_rejected else "matched"
+        sentence = f"{quote(self.entry.reference)} {what} in an earlier run{had}, and has left the ledger"
         return Finding(Code.LEFT_THE_LEDGER, sentence, ledger=self.entry.reference if amount is None else amount)
 
     def _row(self, bucket: Bucket, findings: Iterable[Finding] = (), reason: str = "") -> Row:
@@ -387,7 +393,8 @@ class _Judgement:
         is_answered = last is not None and last.answer is not Answer.FAILED and not self._is_half_usable
         if case.rows > 1:
             findings = [*findings, self._duplicate()]
-        if case.carried_from and case.earlier and case.earlier.has_left and not rules.may_leave:
+        has_left = case.carried_from and case.earlier and case.earlier.has_left and not rules.may_leave
+        if has_left or self._was_rejected:
             findings = [*findings, self._left()]
         found = list(map(self._weighed, findings))
         if len(case.parts) > 1:
@@ -412,6 +419,7 @@ class _Judgement:
             parts=case.parts,
             other_side=case.other_side,
             reused_from=seen.reused_from if seen else "",
+            was_rejected=self._was_rejected,
         )
         least = rules.material_from
         is_material = least is not None and row.bucket is Bucket.BREAK and row.at_stake >= least

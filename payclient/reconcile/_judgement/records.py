@@ -40,7 +40,7 @@ from payclient.reconcile._judgement.findings import (
 )
 from payclient.reconcile._judgement.rules import STRICT, RuleChange, Rules, in_zone
 from payclient.reconcile._judgement.sides import Observation, Settled
-from payclient.reconcile.ledger import Entry, UnusedColumn
+from payclient.reconcile.ledger import ABSENT, Entry, UnusedColumn
 
 
 @frozen(kw_only=True)
@@ -59,10 +59,16 @@ class BreakRecord:
     by: ResolvedBy | None = None
     gone_for: int = 0  # runs since its resolution
     at_stake: int = 0  # the largest over the rows that have it
+    since_run: str = ""  # the run that found it last after it was gone, or that saw it gone. Empty if unknown
 
     @property
     def is_resolved(self) -> bool:
         return self.state is BreakState.RESOLVED
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a later run has to look at it: unless it is gone. One that was accepted is a break again one day."""
+        return not self.is_resolved or self.by is ResolvedBy.ACCEPTANCE
 
     @property
     def is_present(self) -> bool:
@@ -87,11 +93,14 @@ MAX_GONE_FOR = 400
 
 def breaks_of(rows: Sequence[Row], *, run: str, remembered: Iterable[BreakRecord] = ()) -> dict[Code, BreakRecord]:
     """Return the breaks of one reference, from all its *rows* in any order, and the records *remembered* before."""
+    # An accepted finding is one, too: resolved by that.
     breaks = {record.code: record for record in remembered}
     by_code: dict[Code, list[Finding]] = {}
-    for finding in (each for row in rows if row.bucket is Bucket.BREAK for each in row.findings if each.is_decisive):
-        by_code.setdefault(finding.code, []).append(finding)
-    for code, findings in by_code.items():
+    for each, finding in ((row, each) for row in rows for each in row.findings if not each.code.is_soft):
+        if finding.is_accepted or (finding.is_decisive and each.bucket is Bucket.BREAK):
+            by_code.setdefault(finding.code, []).append(finding)
+    for code, found in by_code.items():
+        findings = [finding for finding in found if finding.is_decisive] or found
         worst = max(findings, key=lambda finding: finding.severity)
         before = worst.history or breaks.get(code)
         breaks[code] = BreakRecord(
@@ -103,7 +112,9 @@ def breaks_of(rows: Sequence[Row], *, run: str, remembered: Iterable[BreakRecord
             service=_fingerprint(code, _transactions(rows)),
             first_seen=observed_at(rows) if before is None else before.first_seen,
             first_run=run if before is None else before.first_run,
-            state=BreakState.NEW if before is None else before.state,
+            state=BreakState.RESOLVED if worst.is_accepted else BreakState.NEW if before is None else before.state,
+            by=ResolvedBy.ACCEPTANCE if worst.is_accepted else None,
+            since_run=run if before is None else before.since_run,
             at_stake=max(finding.at_stake or 0 for finding in findings),
         )
     return breaks
@@ -144,26 +155,30 @@ def changes_of(
     present, at = breaks_of(rows, run=run), observed_at(rows) or before
     for code in Code:
         then, now, why, is_old = was.get(code), present.get(code), "", False
-        if now is not None:
+        if now is not None and now.is_present:
             first, state = then or now, BreakState.NEW
             if then is not None and then.is_resolved:
                 state = BreakState.REOPENED
             elif then is not None:
                 is_same = (then.sides, then.at_stake) == (now.sides, now.at_stake)
                 state = BreakState.STILL_OPEN if is_same else BreakState.CHANGED
-            now = evolve(now, first_seen=first.first_seen, first_run=first.first_run, state=state)
+            since = then.since_run if then is not None and then.is_open else run
+            now = evolve(now, first_seen=first.first_seen, first_run=first.first_run, state=state, since_run=since)
         elif then is None:
             continue
-        elif then.is_resolved:
+        elif not then.is_open:
             now, is_old = evolve(then, gone_for=then.gone_for + 1), True
         else:
-            why = _unknown(then, rows, is_judged)
-            by = None if why else _resolved_by(then, rows, unchanged)
-            now = evolve(then, state=BreakState.NOT_KNOWN if why else BreakState.RESOLVED, by=by)
+            why, is_old = _unknown(then, rows, is_judged), then.is_resolved
+            by = then.by if why else _resolved_by(then, rows, unchanged)
+            state = BreakState.RESOLVED if is_old or not why else BreakState.NOT_KNOWN
+            since = then.since_run if why or by is ResolvedBy.ACCEPTANCE else run
+            now = evolve(then, state=state, by=by, since_run=since)
         age = 0
         if at is not None and now.first_seen is not None:  # calendar days: nightly runs are one day apart, not 0.99
             age = max((at.astimezone(UTC).date() - now.first_seen.astimezone(UTC).date()).days, 0)
-        history = History(state=now.state, first_seen=now.first_seen, first_run=now.first_run, age_days=age)
+        names = ("state", "first_seen", "first_run", "since_run")
+        history = History(**{name: getattr(now, name) for name in names}, age_days=age)
         yield BreakChange(reference=reference, was=then, now=now, history=history, why=why, is_old=is_old)
 
 
@@ -175,6 +190,9 @@ def _unknown(was: BreakRecord, rows: Sequence[Row], is_judged: Callable[[str], b
         return f"{unjudged.bucket}: {unjudged.reason}"
     if was.code.is_of_statement and all(row.other_side is None for row in rows):
         return "the later run was without a statement"
+    name, is_same = was.code.fields[0], was.ledger == _fingerprint(was.code, _entries(rows))
+    if len(was.code.fields) == 1 and not is_same and all(getattr(row.entry, name, None) is ABSENT for row in rows):
+        return f"the later run has no column for {name}"
     others = (other for ledger, _ in was.sides for other in read_list(str(ledger)))
     if was.code is not Code.PAID_TWICE or all(map(is_judged, others)):
         return ""
@@ -216,6 +234,9 @@ class ReferenceRecord:
     is_in_ledger: bool = True  # False if only the statement lists it
     carried_from: str = ""  # the run whose ledger or statement listed it last. Empty for the previous one
     has_left: bool = False  # the ledger, without leave
+    was_rejected: bool = False  # the ledger had it as a row that cannot be used, and lists it no more
+    was_in_ledger: bool = False  # of an earlier run, if there is no row any more
+    is_waiting: bool = False  # for a statement
     gone_for: int = 0  # runs without a row that has what was settled
 
     @property
@@ -285,19 +306,32 @@ def reversal(earlier: ReferenceRecord, entry: Entry, answer: Observation, rules:
     return Finding(Code.REVERSED, sentence, ledger=ours, service=None if transaction is None else transaction.status)
 
 
-def with_history(row: Row, earlier: ReferenceRecord | None, *, run: str) -> Row:
-    """Return *row* of *run* with the age of each of its breaks, as the previous run knows them."""
-    if earlier is None or row.bucket is not Bucket.BREAK or row.reference is None:
+def with_history(
+    row: Row, earlier: ReferenceRecord | None, *, run: str, is_judged: Callable[[str], bool] = lambda _: True
+) -> Row:
+    """
+    Return *row* of *run* with the age of each of its breaks, as the previous run knows them.
+
+    A row that matches stays open while the run cannot tell what it was followed for: without a statement, or the
+    column of a break.
+    """
+    if earlier is None or row.reference is None:
+        return row
+    is_followed = row.bucket is Bucket.MATCHED and (earlier.breaks or earlier.is_waiting)
+    if row.bucket is not Bucket.BREAK and not is_followed:
         return row
     is_one_of_several = row.carried_from or any(finding.code is Code.DUPLICATE_REFERENCE for finding in row.findings)
-    ages = {}
-    for change in changes_of(row.reference, earlier.by_code, (row,), run=run):
-        before, history = change.was, change.history
+    is_waiting = earlier.is_waiting and row.other_side is None and row.service_status is Status.PAID
+    ages = dict[Code, History]()
+    for change in changes_of(row.reference, earlier.by_code, (row,), run=run, is_judged=is_judged):
+        before, history, is_waiting = change.was, change.history, is_waiting or bool(change.why)
         # If several rows have the reference, this one may have the values that another one had before.
         if is_one_of_several and before is not None and before.code.side != "ledger" and not before.is_resolved:
             is_same = set(change.now.sides) <= set(before.sides)
             history = evolve(history, state=BreakState.STILL_OPEN if is_same else BreakState.CHANGED)
         ages[change.now.code] = history
+    if row.bucket is Bucket.MATCHED:
+        return evolve(row, bucket=Bucket.OPEN) if is_waiting else row
     findings = (evolve(each, history=ages[each.code]) if each.is_decisive else each for each in row.findings)
     return evolve(row, findings=tuple(findings))
 

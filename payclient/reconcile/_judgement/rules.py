@@ -543,6 +543,7 @@ class Accepted:
         reason: For the reader of the report.
         owner: The person responsible for it.
         expires: The last day of its validity. From the next day it is a break again.
+        run: The run in whose work list it was decided. Empty for a rule.
 
     Either both sides or a largest difference must be given. If both are, both apply.
     """
@@ -555,6 +556,7 @@ class Accepted:
     reason: str = field(validator=is_filled)
     owner: str = field(validator=is_filled)
     expires: date = field(converter=to_date, validator=is_date)
+    run: str = field(default="", validator=is_text)
 
     def __attrs_post_init__(self) -> None:
         is_one_sided = (self.ledger is None) is not (self.service is None)
@@ -576,8 +578,15 @@ class Accepted:
         """
         return (self.expires - at.astimezone(time_zone or LAST_ON_EARTH).date()).days
 
-    def covers(self, finding: Finding) -> bool:
-        """Return whether *finding* still has the accepted values. Its code and reference must match already."""
+    def covers(self, finding: Finding, since_run: str = "") -> bool:
+        """
+        Return whether *finding* still has the accepted values. Its code and reference must match already.
+
+        A decision ends when its finding is gone: *since_run* was then, or found it since. Names sort by time, to the
+        second.
+        """
+        if self.run and self.run < since_run.partition("-")[0]:
+            return False
         sides = tuple("" if side is None else side for side in (finding.ledger, finding.service))
         if self.ledger is not None and (self.ledger, self.service) != sides:
             return False

@@ -207,11 +207,13 @@ class StatementSide:
     Attributes:
         settled: Its lines for the reference, summed. None if it does not list it as settled.
         is_in_ledger: Whether the ledger has a usable row with the reference, too.
+        was_in_ledger: Whether the ledger of an earlier run had one.
         unusable_line: A line with the reference that cannot be used. None without one.
     """
 
     settled: Settled | None
     is_in_ledger: bool = True
+    was_in_ledger: bool = False
     unusable_line: int | None = None
 
 

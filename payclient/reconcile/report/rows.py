@@ -237,7 +237,7 @@ def row_as_json(row: Row) -> dict[str, Any]:
         "confirmed_at": row.confirmed_at and row.confirmed_at.isoformat(),
         "ledger": ours,
         **({"parts": [{"line": part.line, **_entry_as_json(part)} for part in row.parts]} if row.parts else {}),
-        **({"was_paid": True} if row.was_paid else {}),
+        **{name: True for name in ("was_paid", "was_rejected") if getattr(row, name)},
         **({} if side is None else {"statement": _side_as_json(side)}),
         "service": theirs,
     }
@@ -245,6 +245,7 @@ def row_as_json(row: Row) -> dict[str, Any]:
 
 def _side_as_json(side: StatementSide) -> dict[str, Any]:
     settled = {} if side.settled is None else settled_as_json(side.settled)
+    settled |= {"was_in_ledger": True} if side.was_in_ledger else {}
     return {"is_settled": side.settled is not None, "is_in_ledger": side.is_in_ledger, **settled}
 
 
@@ -305,7 +306,8 @@ def begin_history(opening: Opening) -> None:
 def memory_line(record: ReferenceRecord) -> str:
     """Return what earlier statements have of a reference without a row, as a line of `history.jsonl`."""
     settled = None if record.settled is None else settled_as_json(record.settled)
-    return f"{_encode({'reference': record.reference, 'gone_for': record.gone_for, 'settled': settled})}\n"
+    facts = {name: getattr(record, name) for name in ("reference", "gone_for", "was_in_ledger")}
+    return f"{_encode({**facts, 'settled': settled})}\n"
 
 
 def begin_payouts(opening: Opening) -> None:
@@ -365,7 +367,6 @@ def row_from_json(data: dict[str, Any]) -> Row:
         "ledger_status": status["ledger_meaning"],
         "service_status": status["service_meaning"],
         "other_side": side and {**side, "settled": _settled_data(side) if side["is_settled"] else None},
-        "was_paid": "was_paid" in data,
     }
     return from_json({**data, **remade}, Row)
 
