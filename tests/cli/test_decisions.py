@@ -119,7 +119,8 @@ def test_resumed_after_a_withdrawal(run, accepted, take, service, tmp_path):
 
 def test_folders_that_are_not_followed(run, accepted, take, tmp_path):
     """A run beside the chain, and a folder that was moved away with decisions in force, are named."""
-    for name, before in (("second", "first"), ("third", "first"), ("fourth", "third")):
+    assert run("second", "--previous", "first", lines=LINES[:2]).status == 1  # another run, even in the same second
+    for name, before in (("third", "first"), ("fourth", "third")):
         told = run(name, "--previous", before).err
     where, end = tmp_path / "second", "run its ledger again, with another --out and --previous third"
     fork = f"payclient: the run in '{where}' follows a run before third, so its breaks are not followed here: {end}\n"

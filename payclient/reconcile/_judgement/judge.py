@@ -211,6 +211,7 @@ def judge(case: Case, *, rules: Rules = STRICT) -> Row:
     more: dict[str, Any] = {
         "carried_from": case.carried_from,
         "was_paid": is_unknown and case.earlier.is_paid,
+        "was_rejected": case.earlier.was_rejected,
         "state_before": "" if row.state in ("", before) else before,
     }
     return evolve(row, **more) if any(more.values()) else row
@@ -302,7 +303,7 @@ class _Judgement:
 
     @property
     def _was_rejected(self) -> bool:
-        return bool(self.case.carried_from and self.case.earlier and self.case.earlier.was_rejected)
+        return self.case.earlier is not None and self.case.earlier.was_rejected
 
     @property
     def _ended_early(self) -> str:
@@ -363,8 +364,13 @@ class _Judgement:
         finding = finding.weighed(self._amount, theirs)
         accepted = rules.acceptance(finding.code, self.entry.reference)
         is_valid = accepted and last and accepted.days_left(last.at, rules.time_zone) >= 0
-        known = self.case.earlier.by_code.get(finding.code) if accepted and self.case.earlier else None
-        if accepted and is_valid and not finding.waived and accepted.covers(finding, known.since_run if known else ""):
+        before = self.case.earlier.by_code.get(finding.code) if accepted and self.case.earlier else None
+        if (
+            accepted
+            and is_valid
+            and not finding.waived
+            and accepted.covers(finding, before.since_run if before else "")
+        ):
             return evolve(finding, waived=accepted.waiver, is_accepted=True)
         return finding
 
@@ -419,7 +425,6 @@ class _Judgement:
             parts=case.parts,
             other_side=case.other_side,
             reused_from=seen.reused_from if seen else "",
-            was_rejected=self._was_rejected,
         )
         least = rules.material_from
         is_material = least is not None and row.bucket is Bucket.BREAK and row.at_stake >= least

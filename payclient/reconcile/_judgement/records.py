@@ -235,8 +235,8 @@ class ReferenceRecord:
     carried_from: str = ""  # the run whose ledger or statement listed it last. Empty for the previous one
     has_left: bool = False  # the ledger, without leave
     was_rejected: bool = False  # the ledger had it as a row that cannot be used, and lists it no more
-    was_in_ledger: bool = False  # of an earlier run, if there is no row any more
-    is_waiting: bool = False  # for a statement
+    was_in_ledger: bool = False  # an earlier one. It has no row any more
+    is_waiting: bool = False  # until a statement has to list it
     gone_for: int = 0  # runs without a row that has what was settled
 
     @property

@@ -187,7 +187,7 @@ def carry_log(sources: Sequence[Path], out: Path) -> None:
     before = chain.from_iterable(chain_of(source).folders for source in sources)
     logs, times = [read_log(folder).decisions for folder in (out, *sources, *before)], dict[Decision, datetime]()
     for decisions in logs:
-        # In one file the order of the lines counts, because a clock may be wrong.
+        # The order of the lines of one file counts, because a clock may be wrong.
         for decision, at in zip(decisions, accumulate((each.at for each in decisions), max), strict=True):
             times[decision] = min(at, times.get(decision, at))
     latest = {decision.key: times[decision] for decision in logs[0]}

@@ -237,7 +237,8 @@ def row_as_json(row: Row) -> dict[str, Any]:
         "confirmed_at": row.confirmed_at and row.confirmed_at.isoformat(),
         "ledger": ours,
         **({"parts": [{"line": part.line, **_entry_as_json(part)} for part in row.parts]} if row.parts else {}),
-        **{name: True for name in ("was_paid", "was_rejected") if getattr(row, name)},
+        **({"was_paid": True} if row.was_paid else {}),
+        **({"was_rejected": True} if row.was_rejected else {}),
         **({} if side is None else {"statement": _side_as_json(side)}),
         "service": theirs,
     }
