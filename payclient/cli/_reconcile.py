@@ -306,6 +306,8 @@ class Reconciliation:
             judged_again=noted.judged_again,
             run=noted.run,
         )
+        if about.ledger and self.previous and about.ledger.sha256 == self.previous.note.ledger_sha256:
+            self.streams.warn(f"the ledger has the same bytes as in the previous run, {self.previous.note.folder}")
         files.name_run(folders.note_about(journal, about))
 
     def _lines(self, statement: Ledger, journal: library.Journal) -> Iterator[Entry | RejectedEntry]:

@@ -288,9 +288,10 @@ class AsyncClient(Shared):
         """
         check_references(references)
         clock = self._session.check_usable()
-        until = self._until(clock.now(), deadline)
+        began = clock.now()
+        until = self._until(began, deadline)
         async with stream(
-            lambda reference: self._look_up(reference, clock, clock.now(), until),
+            lambda reference: self._look_up(reference, clock, now := clock.now(), until, queued=now - began),
             references,
             concurrency=self._concurrency(concurrency),
             defer=False,
@@ -490,6 +491,7 @@ class AsyncClient(Shared):
         is_newer: bool = False,
         is_fresh: bool = False,
         is_poll: bool = False,
+        queued: float = 0.0,
     ) -> Awaitable[Transaction]:
         check_reference(reference)
         options, is_bulk = self._options, in_bulk.get()
@@ -499,6 +501,7 @@ class AsyncClient(Shared):
         after = now if is_newer or is_fresh else -math.inf  # a confirmation is sent after what it confirms
         most = min(max_pause, options.retry.max_retry_after)
         lookup = Lookup(reference, clock, until, budget, observers, is_rejectable, priority, is_fresh, most, now)
+        lookup.seconds["queued"] = queued  # in the list that it is of
         if options.tracing is not None:
             return self._traced(options.tracing, lookup, after)
         return self._join_or_start(lookup, after)

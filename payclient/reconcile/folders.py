@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import datetime
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
@@ -40,6 +40,8 @@ __all__ = ["RunDiff", "open_past_run", "write_again"]
 
 JOURNAL = "journal.sqlite"
 _WHERE = {"base_url": "address", "environment": "environment"}
+_MAX_PROOFS = 10_000
+"""References of a run, among which one that another run found shows that their keys are of one merchant."""
 
 
 @attrs.frozen(kw_only=True)
@@ -172,8 +174,9 @@ class PastRun:
 def check_same_merchant(
     problem: str, key: str, found: Callable[[], Iterable[str]], other: About | PastRun, whose: str
 ) -> None:
-    """Refuse the *other* run, unless its key is *key*, or its canary is one of the references *found* with that."""
-    if key == (theirs := other.service["key_fingerprint"]) or (other.canary is not None and other.canary in found()):
+    """Refuse the *other* run, unless its key is *key*, or it has found one of the references *found* with that, too."""
+    proofs = islice(other.found(), _MAX_PROOFS) if isinstance(other, PastRun) else [other.canary]
+    if key == (theirs := other.service["key_fingerprint"]) or not {*proofs}.isdisjoint(found()):
         return
     keys = f"its key fingerprint is {key or 'not recorded'!r}, but {whose} has {theirs or 'not recorded'!r}"
     error = PastRunError(f"{problem}: {keys}; only a canary that both find shows that the keys are of one merchant")

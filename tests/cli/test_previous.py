@@ -73,6 +73,13 @@ def test_fail_on_new(night, first, command):
     assert (result.status, "--fail-on-new needs a run with a previous one" in result.err) == (2, True)
 
 
+def test_same_ledger(second, night):
+    """A ledger of the same bytes as on the night before is named: its export may be stuck."""
+    named = "the ledger has the same bytes as in the previous run, 21"
+    assert named not in second.err
+    assert named in night("22", "--previous", "21", lines=NEXT).err
+
+
 REFUSED = {
     "--fail-on-new low": "--fail-on-new needs --previous",
     "--reuse 7d": "--reuse needs --previous, the folder of the previous run",

@@ -57,6 +57,18 @@ def test_without_canary(night, rotate, command, tmp_path):
             assert (result.status, summary_of(tmp_path / "2")["since"]["breaks"]["still_open"]) == (1, 1)
 
 
+def test_diff(night, rotate, command):
+    """Two reports of different keys are compared if both found a reference, and refused if they found none in common."""
+    night("1", lines=LINES)
+    rotate("second")
+    night("2", lines=LINES)
+    rotate("theirs", other_merchant())
+    night("3", lines=["T9,1,Paid"])
+    assert command("diff", "1", "2").status == 0
+    refused = command("diff", "1", "3")
+    assert (refused.status, "only a canary that both find shows" in refused.err, refused.steps) == (2, True, [])
+
+
 @pytest.mark.parametrize("canary", [["--canary", "T1"], []])
 def test_other_merchant(night, rotate, command, service, tmp_path, canary):
     """The key of another merchant writes no report, with the proposed command neither. The right key then goes on."""

@@ -399,6 +399,7 @@ async def test_small_set_has_one_deadline():
     assert loop.time() == pytest.approx(10)
     assert [type(o) for o in outcomes] == [Found, Found, Failed, Failed]
     assert isinstance(outcomes[3].error, DeadlineExceededError)
+    assert [sum(each.error.seconds.values()) for each in outcomes[2:]] == pytest.approx([10, 10])  # the list's own
 
 
 async def test_small_set_raises_what_is_the_same_for_all():
