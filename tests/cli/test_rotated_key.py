@@ -58,7 +58,7 @@ def test_without_canary(night, rotate, command, tmp_path):
 
 
 def test_diff(night, rotate, command):
-    """Two reports of different keys are compared if both found a reference, and refused if they found none in common."""
+    """Two reports of different keys are compared if both found a reference, and refused without one in common."""
     night("1", lines=LINES)
     rotate("second")
     night("2", lines=LINES)
