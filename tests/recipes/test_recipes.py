@@ -267,13 +267,14 @@ print(Client(raise_request_exception=False).get("/plain/payments/T1").status_cod
     assert (done.stdout, done.stderr.count("errors.ConfigurationError: ")) == ("500\n", 1), done.stderr
 
 
-@pytest.mark.parametrize("framework", ["django", "flask"])
-def test_tests(framework, tmp_path):
+@pytest.mark.parametrize("name", ["django_app", "flask_app", "celery_worker"])
+def test_tests(name, tmp_path):
     """The tests that the page links pass."""
-    for name in (f"{framework}_app.py", f"{framework}_tests.py"):
-        shutil.copy(EXAMPLES / name, tmp_path)
+    tests = f"{name.partition('_')[0]}_tests.py"
+    for file in (f"{name}.py", tests):
+        shutil.copy(EXAMPLES / file, tmp_path)
     (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_mode = auto\n", encoding="utf-8")
-    tests = [sys.executable, "-m", "pytest", "-q", f"{framework}_tests.py"]
+    tests = [sys.executable, "-m", "pytest", "-q", tests]
     done = subprocess.run(tests, capture_output=True, check=False, text=True, cwd=tmp_path)
     assert "2 passed" in done.stdout, done.stdout
 
