@@ -306,8 +306,9 @@ class Reconciliation:
             judged_again=noted.judged_again,
             run=noted.run,
         )
-        if about.ledger and self.previous and about.ledger.sha256 == self.previous.note.ledger_sha256:
-            self.streams.warn(f"the ledger has the same bytes as in the previous run, {self.previous.note.folder}")
+        before = None if self.output.quiet or self.previous is None else self.previous.note
+        if about.ledger and before and about.ledger.sha256 == before.ledger_sha256:
+            self.streams.warn(f"the ledger has the same bytes as in the previous run, {before.folder}")
         files.name_run(folders.note_about(journal, about))
 
     def _lines(self, statement: Ledger, journal: library.Journal) -> Iterator[Entry | RejectedEntry]:
