@@ -147,6 +147,29 @@ async def test_accepted_event_that_ended(night):
     assert (again["A"].bucket, again.states) == (Bucket.MATCHED, {("A", "underpaid"): "resolved"})
 
 
+async def test_accepted_reversal(night):
+    """An accepted payment that is not paid any more is known as that on each night, and a break again after it."""
+    agreed = Rules(accepted=[accepted("A", code, ledger="Paid", service="Canceled") for code in GONE])
+    before = await night([A], {"A": SAME})
+    before = await night([A], {"A": CANCELED}, previous=before)
+    for _ in range(2):
+        before = await night([A], {"A": CANCELED}, previous=before, rules=agreed)
+        assert [each.code.value for each in before["A"].findings if each.is_accepted] == list(GONE)
+    last = await night([A], {"A": CANCELED}, previous=before)
+    assert last.states == {("A", code): "reopened" for code in GONE}
+
+
+async def test_accepted_in_an_outage(night):
+    """A finding that is accepted while the rest of its row is not known stays as open as it was."""
+    agreed = Rules(accepted=[accepted("A", "duplicate_reference", ledger=2, service="")])
+    twice = [entry("A"), entry("A", line=3)]
+    first = await night(twice, {"A": NOT_FOUND})
+    second = await night(twice, {"A": DOWN}, previous=first, rules=agreed, stall_timeout=0.01)
+    third = await night([], {"A": NOT_FOUND}, previous=second)
+    opening = second.summary.open_findings.closing
+    assert (third.summary.open_findings.opening, set(third.states.values())) == (opening, {"still_open"})
+
+
 async def test_not_carried(night):
     """A row that today's ledger has, even as one that cannot be used, is not carried over."""
     first = await night([entry("A"), entry("B")], {"A": paid("A", 5), "B": paid("B", 5)})
@@ -165,6 +188,7 @@ def of(status, amount=9):
 
 
 A, LESS, SAME, CANCELED = entry("A"), paid("A", 5), paid("A"), paid("A", status="Canceled")
+GONE = ("reversed", "recorded_not_paid")
 AGREED = accepted("accepted", ledger=9, service=5)
 LIVES = {
     "still open": ([(A, LESS), (A, LESS)], "- still_open"),

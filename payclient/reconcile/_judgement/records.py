@@ -87,6 +87,8 @@ class BreakChange:
     is_old: bool = False  # resolved before the earlier run already, and still
 
 
+_UNJUDGED = (Bucket.UNRESOLVED, Bucket.REJECTED)
+
 MAX_GONE_FOR = 400
 """A resolved break, and the settlement of a reference without a row, are forgotten after this many runs."""
 
@@ -96,8 +98,9 @@ def breaks_of(rows: Sequence[Row], *, run: str, remembered: Iterable[BreakRecord
     # An accepted finding is one, too: resolved by that.
     breaks = {record.code: record for record in remembered}
     by_code: dict[Code, list[Finding]] = {}
-    for each, finding in ((row, each) for row in rows for each in row.findings if not each.code.is_soft):
-        if finding.is_accepted or (finding.is_decisive and each.bucket is Bucket.BREAK):
+    judged = (row for row in rows if row.bucket not in _UNJUDGED)
+    for finding in (finding for row in judged for finding in row.findings if not finding.code.is_soft):
+        if finding.is_accepted or not finding.waived:
             by_code.setdefault(finding.code, []).append(finding)
     for code, found in by_code.items():
         findings = [finding for finding in found if finding.is_decisive] or found
@@ -186,7 +189,7 @@ def _unknown(was: BreakRecord, rows: Sequence[Row], is_judged: Callable[[str], b
     """Return the reason why the state of a break is not known in the later run. Empty if it is."""
     if not rows:
         return "the later run did not list this reference or ask about it"
-    if unjudged := next((row for row in rows if row.bucket in (Bucket.UNRESOLVED, Bucket.REJECTED)), None):
+    if unjudged := next((row for row in rows if row.bucket in _UNJUDGED), None):
         return f"{unjudged.bucket}: {unjudged.reason}"
     if was.code.is_of_statement and all(row.other_side is None for row in rows):
         return "the later run was without a statement"
@@ -292,7 +295,7 @@ class PreviousRun:
 def reversal(earlier: ReferenceRecord, entry: Entry, answer: Observation, rules: Rules) -> Finding | None:
     """Return the finding that a payment of the previous run is not paid any more. None if it is, or never was."""
     transaction = answer.transaction
-    before = next((each for each in earlier.breaks if each.code is Code.REVERSED and not each.is_resolved), None)
+    before = next((each for each in earlier.breaks if each.code is Code.REVERSED and each.is_open), None)
     status = None if transaction is None else rules.read_status(transaction.status)
     if not (earlier.is_paid or before) or (transaction is not None and status not in (Status.PENDING, *CLOSED)):
         return None
