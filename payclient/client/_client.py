@@ -501,7 +501,7 @@ class AsyncClient(Shared):
         after = now if is_newer or is_fresh else -math.inf  # a confirmation is sent after what it confirms
         most = min(max_pause, options.retry.max_retry_after)
         lookup = Lookup(reference, clock, until, budget, observers, is_rejectable, priority, is_fresh, most, now)
-        lookup.seconds["queued"] = queued  # in the list that it is of
+        lookup.seconds["queued"] = queued  # while it waited for its turn in a list
         if options.tracing is not None:
             return self._traced(options.tracing, lookup, after)
         return self._join_or_start(lookup, after)
