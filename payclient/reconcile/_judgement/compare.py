@@ -1,12 +1,13 @@
 """Internal: one ledger entry, or the lines of a statement, compared with one transaction. Pure functions."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, tzinfo
 from hashlib import sha256
 from operator import attrgetter
+from typing import TypeAlias
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from payclient._shared.escape import escape_unprintable, quote
 from payclient.protocol import Transaction, missing_amount, text_stated
@@ -22,7 +23,7 @@ from payclient.reconcile._judgement.rules import (
     Rules,
     limit_text,
 )
-from payclient.reconcile._judgement.sides import Payout, Settled, StatementSide, StatementTotals, stated_sum
+from payclient.reconcile._judgement.sides import Payout, Settled, StatementSide, StatementTotals
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry, Text
 
 
@@ -295,41 +296,8 @@ def stated_money(line: Entry | RejectedEntry) -> int | None:
     return amount if net is None else net
 
 
-@frozen
-class _Claim:
-    """
-    A line of a statement, with its part in a payment and in the total.
-
-    Attributes:
-        line: The line itself.
-        amount: Its part in the amount. None for a fee, which is not part of the payment.
-        net: Its part in the amount received.
-        money: Its part in the statement's total.
-        gross: The money paid or, below zero, taken back, before anything is withheld.
-        is_fee: Whether it is a fee, and all of it is taken off the payout.
-        is_charge: Whether it is money paid.
-    """
-
-    line: Entry | RejectedEntry
-    amount: int | None = None
-    net: int | None = None
-    money: int = 0
-    gross: int = 0
-    is_fee: bool = False
-    is_charge: bool = False
-
-    @property
-    def parts(self) -> dict[str, int]:
-        """Its parts in a payout."""
-        gross, fees = ("gross", "fees") if self.is_charge or self.is_fee else ("refunds", "refund_fees")
-        return {gross: self.gross, fees: self.money - self.gross}
-
-    @property
-    def checksum(self) -> str:
-        """A checksum of what stays the same when a later statement repeats the line."""
-        line = self.line
-        created = line.created_at if isinstance(line, Entry) else None
-        return sha256(repr([line.kind, line.amount, line.amount_received, created]).encode()).hexdigest()[:12]
+_Claim: TypeAlias = tuple[Settled, Mapping[str, int], bool]
+"""What a line of a statement settles, its parts in a payout, and whether it is a fee."""
 
 
 def _claim(line: Entry | RejectedEntry, rules: Rules) -> _Claim | None:
@@ -343,10 +311,25 @@ def _claim(line: Entry | RejectedEntry, rules: Rules) -> _Claim | None:
     if is_refund or (is_fee and not rules.statement.reading.debit_columns):
         amount, net = (None if number is None else -abs(number) for number in (amount, net))
     money = (amount if net is None else net) or 0
-    if is_fee:
-        return _Claim(line, net=money, money=money, is_fee=True)
-    gross = money if amount is None else amount
-    return _Claim(line, amount, net, money, gross, is_charge=not is_refund and gross >= 0)
+    gross = 0 if is_fee else money if amount is None else amount
+    is_charge, withheld = not is_refund and not is_fee and gross >= 0, money - gross
+    settled = Settled(
+        lines=(line.line,),
+        amount=None if is_fee else amount,
+        amount_received=money if is_fee else net,
+        money=money,
+        charged=gross if is_charge else None,
+        refund_fees=0 if is_charge or is_fee else withheld,
+        others=() if is_charge else (_checksum(line),),
+    )
+    parts = {"gross": gross, "fees": withheld} if is_charge or is_fee else {"refunds": gross, "refund_fees": withheld}
+    return settled, parts, is_fee
+
+
+def _checksum(line: Entry | RejectedEntry) -> str:
+    """Return a checksum of what stays the same when a later statement repeats the line."""
+    created = line.created_at if isinstance(line, Entry) else None
+    return sha256(repr([line.kind, line.amount, line.amount_received, created]).encode()).hexdigest()[:12]
 
 
 @define
@@ -360,21 +343,22 @@ class StatementSum:
     _problems: list[str] = field(init=False, factory=list)
 
     def add(self, line: Entry | RejectedEntry) -> None:
-        claim, parts, name = _claim(line, self._rules) or _Claim(line, is_charge=True), None, line.payout or ""
-        self._sums.update(lines=1, total=claim.money)
+        settled, parts, is_fee = _claim(line, self._rules) or (Settled(lines=()), dict[str, int](), False)
+        money, name = settled.money, line.payout or ""
+        self._sums.update(lines=1, total=money)
         self._is_net = self._is_net or isinstance(line.amount_received, int)
         if isinstance(line, RejectedEntry):
             # A fee that belongs to no payment, such as a monthly one, has no reference.
-            if claim.is_fee and line.reference is None and _stated(line) != [None, None]:
-                self._sums.update(fee_lines=1, fee_amount=claim.money)
+            if is_fee and line.reference is None and _stated(line) != [None, None]:
+                self._sums.update(fee_lines=1, fee_amount=money)
             else:
-                parts = {"unusable": claim.money}
-                self._sums.update(rejected_lines=1, rejected_amount=claim.money)
+                parts = {"unusable": money}
+                self._sums.update(rejected_lines=1, rejected_amount=money)
                 self._problems += [f"line {line.line}: {line.reason}"][: _MAX_PROBLEMS - len(self._problems)]
         created = line.created_at if isinstance(line, Entry) else None
         date = f"{created:%Y-%m-%d}" if isinstance(created, datetime) else ""
         name = name if name in self._payouts or len(self._payouts) < _MAX_PAYOUTS else "(other)"
-        payout = Payout(name=name, lines=1, date=date, net=claim.money, **(parts or claim.parts))
+        payout = Payout(name=name, lines=1, date=date, net=money, **parts)
         self._payouts[name] = self._payouts[name] + payout if name in self._payouts else payout
 
     def totals(self, ignored: Sequence[IgnoredLines] = ()) -> StatementTotals:
@@ -395,31 +379,18 @@ def settled_by(lines: Sequence[Entry], rules: Rules, earlier: Settled | None = N
     settled = _summed(claims)
     if earlier is None or (settled.charged is not None and not rules.statement.new_lines_only):
         return settled if claims else None
-    new = claims
-    if not rules.statement.new_lines_only:
-        checksums = Counter(earlier.others)
-        new = [claim for claim in claims if not _took(checksums, claim.checksum)]
-    return _summed(new).with_earlier(earlier, settled)
-
-
-def _took(checksums: Counter[str], checksum: str) -> bool:
-    """Take *checksum* from the *checksums* ones, once. Return whether it was there."""
-    checksums[checksum] -= 1
-    return checksums[checksum] >= 0
+    known, new = Counter[str]() if rules.statement.new_lines_only else Counter(earlier.others), list[_Claim]()
+    for claim in claims:
+        known.subtract(claim[0].others)
+        if all(known[checksum] < 0 for checksum in claim[0].others):
+            new.append(claim)
+    total = earlier + _summed(new)
+    return evolve(total, lines=settled.lines, before=total.money - settled.money)
 
 
 def _summed(claims: Sequence[_Claim]) -> Settled:
-    charges, others = ([claim for claim in claims if claim.is_charge is is_charge] for is_charge in (True, False))
-    money = sum(claim.money for claim in claims)
-    return Settled(
-        lines=tuple(claim.line.line for claim in claims),
-        amount=0 if claims and all(claim.is_fee for claim in claims) else stated_sum(claim.amount for claim in claims),
-        amount_received=None if all(claim.net is None for claim in claims) else money,
-        money=money,
-        charged=sum(claim.gross for claim in charges) if charges else None,
-        refund_fees=sum(claim.money - claim.gross for claim in others if not claim.is_fee),
-        others=tuple(claim.checksum for claim in others),
-    )
+    total = sum((settled for settled, _, _ in claims), Settled(lines=()))
+    return evolve(total, amount=0) if claims and all(is_fee for _, _, is_fee in claims) else total
 
 
 def statement_findings(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from enum import Enum
@@ -178,25 +178,22 @@ class Settled:
             return -abs(amount)
         return 0 if self.amount is not None else min(self.charged - abs(amount), 0)
 
-    def with_earlier(self, earlier: Settled, listed: Settled) -> Settled:
-        """Return the sum with the *earlier* statements. *listed* are all lines of this one, repeated ones included."""
-        money = self.money + earlier.money
-        has_net = (self.amount_received, earlier.amount_received) != (None, None)
+    def __add__(self, other: Settled) -> Settled:
+        money = self.money + other.money
+        has_net = (self.amount_received, other.amount_received) != (None, None)
         return Settled(
-            lines=listed.lines,
-            amount=stated_sum((earlier.amount, self.amount)),
+            lines=self.lines + other.lines,
+            amount=_sum(self.amount, other.amount),
             amount_received=money if has_net else None,
             money=money,
-            before=money - listed.money,
-            charged=stated_sum((earlier.charged, self.charged)),
-            refund_fees=self.refund_fees + earlier.refund_fees,
-            others=earlier.others + self.others,
+            charged=_sum(self.charged, other.charged),
+            refund_fees=self.refund_fees + other.refund_fees,
+            others=self.others + other.others,
         )
 
 
-def stated_sum(numbers: Iterable[int | None]) -> int | None:
-    stated = [number for number in numbers if number is not None]
-    return sum(stated) if stated else None
+def _sum(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one + (other or 0)
 
 
 @frozen(kw_only=True)
