@@ -27,10 +27,10 @@ from payclient.reconcile import (
 from payclient.reconcile._judgement.compare import usable_line
 from payclient.reconcile._judgement.sides import Payout
 from payclient.reconcile.ledger import ABSENT, Entry, LedgerError, RejectedEntry
-from payclient.reconcile.report import Report
+from payclient.reconcile.report import About, Report, StatementAbout
 from payclient.reconcile.report.wording import in_words
 from support.chance import examples
-from support.nights import paid
+from support.nights import FILE, paid
 from support.reconciling import NOON, NOT_FOUND, Clock, Service
 
 SUM = Rules(lines=Lines(of_one_reference="sum"))
@@ -53,7 +53,11 @@ async def reconciled(ledger, statement, answers, *, rules=Rules(), payout=None):
         tally = Tally(rules)
         for row in rows:
             tally.add(row)
-        return rows, tally.summary(journal.statement.totals, payout=payout)
+        return rows, tally.summary(about(journal.statement.totals, payout))
+
+
+def about(totals, payout=None):
+    return About(statement=StatementAbout(file=FILE, totals=totals, payout=payout))
 
 
 def steps(bridge):
@@ -138,7 +142,7 @@ async def test_steps():
     assert misses == []
     totals = summary.settlement.statement  # of the last one
     assert (totals.total, totals.ignored_lines, totals.ignored_amount) == (100, 2, -100)
-    bridge = Tally().summary(StatementTotals()).settlement
+    bridge = Tally().summary(about(StatementTotals())).settlement
     assert [each.step for each in bridge.steps] == list(SettlementStep)
     assert in_words(SettlementStep.NOT_SETTLED_YET) == "not settled yet"
 
@@ -224,11 +228,11 @@ async def test_seen_once():
 def test_residual():
     """A total that the rows do not make is a bug, and no report."""
     with pytest.raises(TieOutError, match="the statement does not tie: -5 of 5 is not explained"):
-        Tally().summary(StatementTotals(lines=1, total=5))
+        Tally().summary(about(StatementTotals(lines=1, total=5)))
     for payouts in ((Payout(net=1),), (Payout(net=0, fees=3),)):
         with pytest.raises(TieOutError, match="the payouts do not tie"):
-            Tally().summary(StatementTotals(payouts=payouts))
-    assert Tally().summary(StatementTotals()).settlement.residual == 0
+            Tally().summary(about(StatementTotals(payouts=payouts)))
+    assert Tally().summary(about(StatementTotals())).settlement.residual == 0
 
 
 NAMES = "ABCD"
