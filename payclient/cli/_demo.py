@@ -117,8 +117,8 @@ async def demo(
     Reconcile a generated ledger with the sandbox, and check the findings.
 
     Exactly the planted breaks must be found. The sandbox runs on a loopback port, limits the rate, and fails now and
-    then with status 500, web pages, truncated answers or closed connections. Then the report is written again, only
-    from the journal, and must have the same bytes.
+    then with status 500, web pages, truncated answers or closed connections. Then the report is written again
+    from its journal, and must have the same bytes.
 
     Args:
         rows: Number of ledger rows.

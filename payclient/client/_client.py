@@ -372,7 +372,7 @@ class AsyncClient(Shared):
         Args:
             reference: The service's reference code.
             until: Status words of the service, compared exactly, or a predicate over `Transaction`.
-                There is no default, because no status is documented to be final.
+                Without a default, because no status is documented to be final.
             unless: Statuses, or a predicate, that rule `until` out.
             deadline: Seconds for the whole wait.
             appear: Seconds to tolerate "not found", because a reference may be new.

@@ -41,7 +41,7 @@ __all__ = ["RunDiff", "open_past_run", "write_again"]
 JOURNAL = "journal.sqlite"
 _WHERE = {"base_url": "address", "environment": "environment"}
 _MAX_PROOFS = 10_000
-"""References of a run, among which one that another run found shows that their keys are of one merchant."""
+"""References compared at most: a common one shows that the keys of two runs are of one merchant."""
 
 
 @attrs.frozen(kw_only=True)

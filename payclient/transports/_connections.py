@@ -382,8 +382,8 @@ _CLOSED = "the transport has been closed"
 class Pool:
     """The connections to one host."""
 
-    # The most recently used one is taken first, and no more are kept than were wanted at once. If none is idle, an
-    # exchange has a new one opened, but takes another that is given back before. The new one is kept for the next
+    # The most recently used one is taken first, and no more are kept than were wanted at once. Without an idle one,
+    # an exchange has a new one opened, but takes another that is given back before. The new one is kept for the next
     # exchange. A NAT or a failover drops idle connections without a word, and all at once. So while a reused one is
     # silent for longer than a second, connections idle before its exchange began are not used. If it ends so, they are
     # closed.
