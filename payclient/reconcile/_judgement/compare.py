@@ -129,7 +129,7 @@ def compare(entry: Entry, transaction: Transaction, *, at: datetime, rules: Rule
         *_identity(entry, transaction, rules),
         *_money(entry, transaction, rules, schedule),
         *_arithmetic(entry, transaction, rules, schedule),
-        *_contract(entry, transaction),
+        *_contract(entry, transaction, rules),
         *_status(entry, transaction, at, rules),
     ]
     return in_order(findings) if len(findings) > 1 else tuple(findings)
@@ -155,10 +155,10 @@ def _text(field: Field, rules: Rules, cell: str | None, *said: str | None) -> It
         return
     same = rules.fold(ours, field.name) in [folded(text_stated(word) or "", field.name) for word in said]
     if not same:
-        yield _differs(OF_TEXTS[field.name], field.name, ours, theirs)
+        yield _differs(OF_TEXTS[field.name], field.name, ours, theirs, rules)
     elif field.is_exact and ours != theirs:
-        finding = _differs(OF_TEXTS[field.name], field.name, ours, theirs, ": only letter case or spacing differs")
-        yield evolve(finding, severity=Severity.MEDIUM)
+        also = ": only letter case or spacing differs"
+        yield evolve(_differs(OF_TEXTS[field.name], field.name, ours, theirs, rules, also), severity=Severity.MEDIUM)
 
 
 def _not_compared(name: str, theirs: str | int) -> Finding:
@@ -170,39 +170,30 @@ def _money(entry: Entry, transaction: Transaction, rules: Rules, schedule: FeeSc
     ours, theirs = entry.amount, transaction.amount
     if ours is not ABSENT and ours != theirs:
         code, word = (Code.UNDERPAID, "less") if theirs < ours else (Code.OVERPAID, "more")
-        yield _differs(code, "amount", ours, theirs, f", which is {abs(theirs - ours):,} {word}", rules=rules)
+        yield _differs(code, "amount", ours, theirs, rules, f", which is {abs(theirs - ours):,} {word}")
     is_left_to_schedule = entry.fee is None and schedule is not None
     fee, their_fee = 0 if entry.fee is None else entry.fee, transaction.fee or 0  # an empty fee is a fee of 0
     if fee is not ABSENT and not is_left_to_schedule and fee != their_fee:
-        yield _differs(Code.FEE_DIFFERS, "fee", fee, their_fee, rules=rules)
+        yield _differs(Code.FEE_DIFFERS, "fee", fee, their_fee, rules)
     elif schedule is not None:
         yield from _off_schedule(entry, transaction, rules, schedule)
     net, their_net = entry.amount_received, transaction.amount_received
     if net is None and their_net:
         yield _not_compared("amount_received", their_net)
     elif net is not ABSENT and (net or 0) != (their_net or 0):
-        yield _differs(Code.NET_DIFFERS, "amount_received", net, their_net, rules=rules)
+        yield _differs(Code.NET_DIFFERS, "amount_received", net, their_net, rules)
 
 
 def _off_schedule(entry: Entry, transaction: Transaction, rules: Rules, schedule: FeeSchedule) -> Iterator[Finding]:
     fee = transaction.fee or 0
     if not (fee or rules.read_status(transaction.status) is Status.PAID):
         return
-    expected, tolerance = schedule.fee_of(transaction.amount), rules.tolerances.get("fee")
-    if fee != expected:
+    if fee != (expected := schedule.fee_of(transaction.amount)):
         side = "on both sides" if isinstance(entry.fee, int) else "at the service"
-        sentence = (
-            f"fee is {fee:,} {side}; the schedule of {quote(transaction.payment_method)} "
-            f"expects {expected:,} on an amount of {transaction.amount:,}"
-        )
-        yield Finding(
-            Code.FEE_OFF_SCHEDULE,
-            sentence,
-            ledger=None if entry.fee is ABSENT else entry.fee,
-            service=fee,
-            leakage=fee - expected,
-            waived=tolerance.waiver(expected, fee) if tolerance else "",
-        )
+        wanted = f"{quote(transaction.payment_method)} expects {expected:,} on an amount of {transaction.amount:,}"
+        sentence = f"fee is {fee:,} {side}; the schedule of {wanted}"
+        ours, waived = None if entry.fee is ABSENT else entry.fee, rules.waiver("fee", expected, fee)
+        yield Finding(Code.FEE_OFF_SCHEDULE, sentence, ledger=ours, service=fee, leakage=fee - expected, waived=waived)
 
 
 def _known_fee(entry: Entry, transaction: Transaction, schedule: FeeSchedule | None) -> tuple[int | None, str]:
@@ -223,35 +214,31 @@ def _arithmetic(
     if received is None or received == due:
         return
     is_paid = rules.read_status(transaction.status) is Status.PAID
-    said = f"amount {amount:,}" if fee is None else f"amount {amount:,} less fee {fee:,}{whose} is {due:,}"
+    less = "" if fee is None else f" less fee {fee:,}{whose} is {due:,}"
+    said = f"amount {amount:,}{less}, and amount_received is {received:,}"
     if is_paid and (missing := missing_amount(amount, fee, received)):
-        sentence = f"paid at the service, {said}, and amount_received is {received:,}: {missing:,} did not arrive"
+        sentence = f"paid at the service, {said}: {missing:,} did not arrive"
         yield Finding(Code.SHORT_RECEIVED, sentence, ledger=due, service=received, leakage=missing)
     elif fee is None and is_paid and received < due:
-        sentence = (
-            f"paid at the service, {said}, and amount_received is {received:,}: no fee is known, so up to "
-            f"{due - received:,} may be lacking"
-        )
+        sentence = f"paid at the service, {said}: no fee is known, so up to {due - received:,} may be lacking"
         yield Finding(Code.SERVICE_ARITHMETIC, sentence, service=received, leakage=due - received)
     elif transaction.fee is not None:
-        sentence = f"the service's own numbers do not add up: {said}, and amount_received is {received:,}"
-        yield Finding(Code.SERVICE_ARITHMETIC, sentence, service=received)
+        yield Finding(Code.SERVICE_ARITHMETIC, f"the service's own numbers do not add up: {said}", service=received)
 
 
-def _contract(entry: Entry, transaction: Transaction) -> Iterator[Finding]:
+def _contract(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Finding]:
     if entry.expdate is None and transaction.expdate is not None:
         yield _not_compared("expdate", transaction.expdate.isoformat(" "))
     elif entry.expdate is not ABSENT and entry.expdate != transaction.expdate:
         ours, theirs = (None if time is None else time.isoformat(" ") for time in (entry.expdate, transaction.expdate))
-        yield _differs(Code.EXPIRY_DIFFERS, "expdate", ours, theirs)
+        yield _differs(Code.EXPIRY_DIFFERS, "expdate", ours, theirs, rules)
     if transaction.deviations:
         said = escape_unprintable("; ".join(transaction.deviations), max_length=400)
         yield Finding(Code.TOLERATED_DEVIATION, f"the answer was not quite as documented: {said}", service=said)
 
 
-def _differs(code: Code, name: str, ours: Side, theirs: Side, also: str = "", *, rules: Rules | None = None) -> Finding:
-    tolerance = None if rules is None else rules.tolerances.get(name)
-    waived = tolerance.waiver(ours, theirs) if tolerance and isinstance(ours, int) and isinstance(theirs, int) else ""
+def _differs(code: Code, name: str, ours: Side, theirs: Side, rules: Rules, also: str = "") -> Finding:
+    waived = rules.waiver(name, ours, theirs)
     sentence = f"{name} is {_shown(ours)} in the ledger and {_shown(theirs)} at the service{also}"
     return Finding(code, sentence, ledger=ours, service=theirs, waived=waived)
 
@@ -455,6 +442,5 @@ def _settled_otherwise(settled: Settled, entry: Entry, found: Transaction, rules
     if net > found.amount or (fee is not None and net < least):
         less = "" if fee is None else f" less a fee of {fee:,}{whose}"
         sentence = f"amount_received is {net:,} on {settled.where}, and the service has {found.amount:,}{less}"
-        tolerance = rules.tolerances.get("fee") if whose else None
-        waived = tolerance.waiver(found.amount - least, found.amount - net) if tolerance else ""
+        waived = rules.waiver("fee", found.amount - least, found.amount - net) if whose else ""
         yield Finding(Code.SETTLED_DIFFERENTLY, sentence, ledger=net, service=least, waived=waived)

@@ -475,10 +475,8 @@ class Tolerance:
 
     def waiver(self, ours: int, theirs: int) -> str:
         """Return why the difference of two amounts in minor units does not count. Empty if it does."""
-        if theirs > ours:
-            side, most, percent = "above", self.above, self.above_percent
-        else:
-            side, most, percent = "below", self.below, self.below_percent
+        side = "above" if theirs > ours else "below"
+        most, percent = getattr(self, side), getattr(self, f"{side}_percent")
         bounds = [] if most is None else [(Fraction(most), str(most))]
         if percent is not None:
             bounds.append((abs(ours) * Fraction(percent) / 100, f"{percent_text(percent)} %"))
@@ -654,14 +652,14 @@ def _to_statuses(words: Mapping[str, Status | str]) -> Mapping[str, Status]:
     statuses: dict[str, Status] = {}
     for word, meaning in words.items():
         status, name = to_member(Status, meaning, "statuses", word), normalise(word)
+        message = ""
         if not any(map(str.isalpha, word)):
             message = f"statuses: {quote(word)} is not a word: a number may have several meanings"
-            raise RulesError(message, key=("statuses", word))
-        if statuses.setdefault(name, status) is not status:
+        elif statuses.setdefault(name, status) is not status:
             message = f"statuses.{word} must be {statuses[name]}, as the same word in other letters is, got {status}"
-            raise RulesError(message, key=("statuses", word))
-        if WORDS.get(name, status) is not status:
+        elif WORDS.get(name, status) is not status:
             message = f"statuses.{word} must not be {status}: {quote(word)} always means {WORDS[name]}"
+        if message:
             raise RulesError(message, key=("statuses", word))
     return MappingProxyType(statuses)
 
@@ -785,6 +783,11 @@ class Rules:
     def read_status(self, word: str | None) -> Status | None:
         """Return the meaning of *word* by these rules. None if it is not known."""
         return None if word is None else self._meanings.get(normalise(word))
+
+    def waiver(self, name: str, ours: object, theirs: object) -> str:
+        """Return why the difference of two values of a field does not count. Empty if it does."""
+        tolerance = self.tolerances.get(name)
+        return tolerance.waiver(ours, theirs) if tolerance and isinstance(ours, int) and isinstance(theirs, int) else ""
 
     def fold(self, text: str, name: str) -> str:
         """Return the normal form of a ledger's *text* in a field: equal to a service's text that means the same."""

@@ -417,8 +417,6 @@ def _read_whole(file: IO[bytes], file_format: LedgerFormat, find: Finder, chosen
     try:
         from payclient.reconcile.ledger._parquet import read_parquet  # noqa: PLC0415  needs an extra
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "pyarrow":
-            raise
         message = "Parquet is read with pyarrow, which is not installed: pip install 'payclient[parquet]'"
         raise LedgerError(message) from error
     return read_parquet(file, find)

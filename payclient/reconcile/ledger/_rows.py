@@ -135,7 +135,7 @@ class RowReader:
 
     def __init__(self, columns: Columns, dialect: Dialect = PLAIN, scope: Scope | None = None) -> None:
         self._remarks: dict[str, str] = {}
-        """Warnings by their subject. One that counts keeps its place."""
+        """Warnings by their subject, in the order of the first."""
         self._scope = scope or Scope(dialect)
         dialect = self._scope.dialect
         self._has_currency = scope is not None and "currency" in columns.used
