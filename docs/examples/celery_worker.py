@@ -1,4 +1,4 @@
-"""A Celery worker with one client per process, created after the fork by the first task that needs it."""
+"""A Celery worker with one client per process, created after the fork: `celery -A celery_worker worker`."""
 
 from functools import cache
 

@@ -1,4 +1,8 @@
-"""A Django application, in one file: an async view under ASGI, a plain view under WSGI, one client per process."""
+"""
+A Django application in one file, with one client per process.
+
+An async view under ASGI: `uvicorn django_app:app`. A plain view under WSGI: `gunicorn -k gthread django_app:wsgi_app`.
+"""
 
 import atexit
 import logging

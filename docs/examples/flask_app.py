@@ -1,4 +1,4 @@
-"""A Flask application: all threads of a process share one client, as in any other WSGI application."""
+"""A Flask application whose threads share one client per process: `gunicorn -k gthread flask_app:app`."""
 
 import atexit
 import logging

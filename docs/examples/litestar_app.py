@@ -1,4 +1,4 @@
-"""A Litestar application in which all requests share one client."""
+"""A Litestar application in which all requests share one client: `uvicorn litestar_app:app`."""
 
 import logging
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""A Starlette application in which all requests share one client."""
+"""A Starlette application in which all requests share one client: `uvicorn starlette_app:app`."""
 
 import logging
 from collections.abc import AsyncIterator

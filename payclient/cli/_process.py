@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from enum import IntEnum
@@ -282,28 +282,21 @@ def stop_in_order(streams: Streams) -> Generator[asyncio.Event]:
     """Yield an event that the first SIGINT or SIGTERM sets, within a task of the running event loop."""
     # The second signal has its usual effect. The task is cancelled if the block takes too long after the first.
     loop, task, stop = asyncio.get_running_loop(), asyncio.current_task(), asyncio.Event()
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
-    stack = ExitStack()
+    with ExitStack() as stack, ExitStack() as handlers:
 
-    def begin() -> None:
-        stop.set()
-        streams.warn(f"stopping, but lookups in flight may finish within {_STOP_GRACE:.0f} s (again: stop at once)")
-        if task is not None:
-            stack.callback(loop.call_later(_STOP_GRACE, task.cancel).cancel)
+        def begin() -> None:
+            stop.set()
+            streams.warn(f"stopping, but lookups in flight may finish within {_STOP_GRACE:.0f} s (again: stop at once)")
+            if task is not None:
+                stack.callback(loop.call_later(_STOP_GRACE, task.cancel).cancel)
 
-    def first(_: int, __: object) -> None:
-        _restore(before)
-        loop.call_soon_threadsafe(begin)
+        def first(_: int, __: object) -> None:
+            handlers.close()
+            loop.call_soon_threadsafe(begin)
 
-    stack.callback(_restore, before)
-    _restore(dict.fromkeys(_SIGNALS, first))
-    with stack:
+        for number in _SIGNALS:
+            handlers.callback(signal.signal, number, signal.signal(number, first))
         yield stop
-
-
-def _restore(handlers: Mapping[signal.Signals, Any]) -> None:
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
 
 
 class RefusalError(ConfigurationError):
