@@ -19,7 +19,7 @@ from payclient.cli._process import Call, Exit, RefusalError, new_path, shown
 from payclient.client import resolve_environment
 from payclient.errors import ConfigurationError, PayClientError, TransportError
 from payclient.protocol import endpoint
-from payclient.reconcile import FollowUp, JournalError, PastRunError, RulesError, Summary, Verdict
+from payclient.reconcile import Condition, JournalError, PastRunError, RulesError, Summary
 from payclient.reconcile.folders import JOURNAL, about_of
 from payclient.reconcile.ledger import LedgerChangedError, LedgerError, UnusedColumn
 from payclient.reconcile.report.integrity import MANIFEST
@@ -211,19 +211,26 @@ def _at(call: Call, missing: Path, folder: Path) -> Call:
 
 def after_verdict(summary: Summary, references: Sequence[str], call: Call, out: Path) -> Iterator[Call]:
     """Yield what follows the run of *call* into *out*, which has breaks of these *references*."""
-    of_statement = "decide about each unused column of the statement, in [statement] of the rules file"
-    resumed = of_statement if summary.verdict is Verdict.PARTIAL else "wait until the service answers"
-    unused, sheets = summary.compared.unused, [("--sheet", sheet.name) for sheet in summary.compared.unread_sheets]
-    ways = [] if "status" in summary.compared.stated else status_ways(unused)
+    compared, again, reread = summary.compared, call.after("wait until the service answers"), reading(call)
+    of_statement = call.after("decide about each unused column of the statement, in [statement] of the rules file")
+    unused, sheets = compared.unused, [("--sheet", sheet.name) for sheet in compared.unread_sheets]
+    ways = [] if "status" in compared.stated else status_ways(unused)
+    columns, seen = [*(_saving(call.using([way])) for way in ways), *[reread] * bool(unused)], about_folder("show", out)
     following = {
-        FollowUp.DIAGNOSE: [diagnosis(call)],
-        FollowUp.RESUME: [call.after(resumed)],
-        FollowUp.READ_LEDGER: [reading(call)],
-        FollowUp.EXPLAIN: [about_folder("explain" if references else "show", out, *references[:1])],
-        FollowUp.SHOW: [about_folder("show", out)],
-        FollowUp.ASSUME_PAID: [rejudging(call, out).having(("--assume-status", "paid")).after(_ALL_PAID)],
-        FollowUp.CHOOSE_SHEET: [reading(call.having(sheet)).after(_ONE_SHEET) for sheet in sheets],
-        FollowUp.CHOOSE_COLUMNS: [*(_saving(call.using([way])) for way in ways), *[reading(call)] * bool(unused)],
+        Condition.NOTHING_READ: [reread],
+        Condition.NOTHING_FOUND: [diagnosis(call)],
+        Condition.NOTHING_ANSWERED: [diagnosis(call), again],
+        Condition.UNRESOLVED: [again],
+        Condition.BREAKS: [about_folder("explain", out, references[0]) if references else seen],
+        Condition.REJECTED: [reread],
+        Condition.NOT_TIED: [seen],
+        Condition.AMOUNTS_LEFT_OUT: columns,
+        Condition.SHEETS_LEFT_OUT: [reading(call.having(sheet)).after(_ONE_SHEET) for sheet in sheets],
+        Condition.COLUMNS_LEFT_OUT: columns,
+        Condition.STATEMENT_LEFT_OUT: [of_statement],
+        Condition.STATUS_LEFT_OUT: [rejudging(call, out).having(("--assume-status", "paid")).after(_ALL_PAID)],
+        Condition.NOT_KNOWN: [seen],
+        Condition.NEWLY_LEFT_OUT: [reread],
     }
-    for follow_up in summary.follow_ups:
-        yield from following[follow_up]
+    for condition in summary.to_act_upon:
+        yield from following.get(condition, ())

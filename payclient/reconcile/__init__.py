@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from payclient.reconcile._judgement.sides import observe as observe
     from payclient.reconcile._judgement.sides import utc_now as utc_now
     from payclient.reconcile._judgement.summary import Condition as Condition
-    from payclient.reconcile._judgement.summary import FollowUp as FollowUp
     from payclient.reconcile._judgement.summary import OpenFindings as OpenFindings
     from payclient.reconcile._judgement.summary import Summary, Verdict
     from payclient.reconcile._judgement.summary import Total as Total

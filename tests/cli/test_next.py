@@ -5,12 +5,16 @@ import re
 import shlex
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import openpyxl
 import pytest
 
-from payclient.cli._next import rejudging
+from payclient.cli._next import after_verdict, rejudging
 from payclient.cli._process import Call, new_path
+from payclient.reconcile import Condition
+from payclient.reconcile._judgement.summary import Compared
+from payclient.reconcile.ledger import UnreadSheet, UnusedColumn
 from payclient.testing import Reply
 from support.misses import check_each
 
@@ -276,6 +280,30 @@ def test_last_option():
     """Of two values for one subject, the last counts: the commands take an option once."""
     options = ("--encoding", "utf-16"), ("--encoding", "utf-16-le"), ("--null", "-"), ("--null", "?")
     assert Call("ledger").having(*options).text() == "payclient ledger --encoding utf-16-le --null=- --null '?'"
+
+
+def test_after_verdict():
+    """Each condition of a run but *clean* has its commands; one after a mark takes something else first."""
+    compared = Compared(unused=(UnusedColumn("State", {"Paid": 1}),), unread_sheets=(UnreadSheet("B", 1),))
+    found = {}
+    for condition in Condition:
+        summary = SimpleNamespace(compared=compared, to_act_upon=(condition,))
+        steps = after_verdict(summary, ["T1"], Call("reconcile", ("l.csv",), (("--out", "r"),)), Path("r"))
+        found[condition.value] = " ".join(f"{'!' if each.first else ''}{each.name}" for each in steps)
+    assert found == {
+        **dict.fromkeys(("nothing_read", "rejected", "newly_left_out"), "ledger"),
+        "nothing_found": "doctor",
+        "nothing_answered": "doctor !reconcile",
+        "unresolved": "!reconcile",
+        "breaks": "explain",
+        "not_tied": "show",
+        "not_known": "show",
+        "clean": "",
+        **dict.fromkeys(("amounts_left_out", "columns_left_out"), "ledger ledger"),
+        "sheets_left_out": "!ledger",
+        "statement_left_out": "!reconcile",
+        "status_left_out": "!rejudge",
+    }
 
 
 def test_new_path(tmp_path, monkeypatch):

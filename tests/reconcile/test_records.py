@@ -463,7 +463,7 @@ async def test_clean_beside_not_known(night):
         for each in (second, third)
     ]
     assert said == [("partial", 1, 1), ("partial", 0, 1)]
-    assert second.summary.conditions[0].follow_ups == ("show",)
+    assert second.summary.to_act_upon == ("not_known",)
     down = await night(ledger, dict.fromkeys("BD", DOWN), previous=first, stall_timeout=0.01)
     assert (down.summary.verdict, down.summary.exit_status("partial")) == ("incomplete", 75)
     fourth = await night(ledger, answers, previous=third, statement=[line("B", 9)])

@@ -356,24 +356,24 @@ LEFT = (UnusedColumn("Type", {"charge": 38, "chargeback": 2}),)
 CARRIED = attrs.evolve(UNRESOLVED, carried_from="night-1")
 NO_AMOUNTS = {"fields": dict.fromkeys(FIELDS, 0), "assumed_paid": 1}
 CONDITIONS = (
-    ("nothing_read", (), {}, ["read_ledger"], 0),
-    ("nothing_found", (BREAK, LACKS_PROBE), {}, ["diagnose", "explain"], 3),
-    ("nothing_answered", (UNRESOLVED,), {}, ["diagnose", "resume"], 75),
-    ("nothing_answered", (UNRESOLVED, CARRIED), {}, ["diagnose", "resume"], 75),
-    ("unresolved", (MATCHED, UNRESOLVED), {}, ["resume"], 75),
-    ("unresolved", (MATCHED, CARRIED), {}, ["resume"], 75),
-    ("unresolved", (REJECTED, UNRESOLVED), {}, ["resume", "read_ledger"], 1),
-    ("breaks", (BREAK, REJECTED), {"unused": LEFT}, ["explain"], 1),
-    ("rejected", (MATCHED, REJECTED), {"unused": LEFT}, ["read_ledger"], 1),
-    ("amounts_left_out", (MATCHED,), NO_AMOUNTS, ["choose_columns"], 0),
-    ("sheets_left_out", (MATCHED,), {"unread_sheets": (UnreadSheet("Refunds", 2),)}, ["choose_sheet"], 0),
-    ("columns_left_out", (MATCHED,), {"unused": LEFT}, ["choose_columns"], 0),
-    ("columns_left_out", (MATCHED,), {"unused": LEFT, "status_left_out": 2, "not_paid": 1}, ["choose_columns"], 1),
-    ("statement_left_out", (MATCHED,), {"unused_in_statement": LEFT}, ["resume"], 0),
-    ("status_left_out", (MATCHED,), {"status_left_out": 2}, ["assume_paid"], 0),
-    ("status_left_out", (MATCHED,), {"status_left_out": 2, "not_paid": 1}, ["assume_paid"], 1),
-    ("newly_left_out", (MATCHED,), {"news": (("word", "Type: lost"),)}, ["read_ledger"], 1),
-    ("columns_left_out", (MATCHED,), {"unused": LEFT, "news": (("column", "Type"),)}, ["choose_columns"], 1),
+    ("nothing_read", (), {}, [], 0),
+    ("nothing_found", (BREAK, LACKS_PROBE), {}, ["breaks"], 3),
+    ("nothing_answered", (UNRESOLVED,), {}, [], 75),
+    ("nothing_answered", (UNRESOLVED, CARRIED), {}, [], 75),
+    ("unresolved", (MATCHED, UNRESOLVED), {}, [], 75),
+    ("unresolved", (MATCHED, CARRIED), {}, [], 75),
+    ("unresolved", (REJECTED, UNRESOLVED), {}, ["rejected"], 1),
+    ("breaks", (BREAK, REJECTED), {"unused": LEFT}, [], 1),
+    ("rejected", (MATCHED, REJECTED), {"unused": LEFT}, [], 1),
+    ("amounts_left_out", (MATCHED,), NO_AMOUNTS, [], 0),
+    ("sheets_left_out", (MATCHED,), {"unread_sheets": (UnreadSheet("Refunds", 2),)}, [], 0),
+    ("columns_left_out", (MATCHED,), {"unused": LEFT}, [], 0),
+    ("columns_left_out", (MATCHED,), {"unused": LEFT, "status_left_out": 2, "not_paid": 1}, [], 1),
+    ("statement_left_out", (MATCHED,), {"unused_in_statement": LEFT}, [], 0),
+    ("status_left_out", (MATCHED,), {"status_left_out": 2}, [], 0),
+    ("status_left_out", (MATCHED,), {"status_left_out": 2, "not_paid": 1}, [], 1),
+    ("newly_left_out", (MATCHED,), {"news": (("word", "Type: lost"),)}, [], 1),
+    ("columns_left_out", (MATCHED,), {"unused": LEFT, "news": (("column", "Type"),)}, [], 1),
     ("clean", (MATCHED, OPEN), {}, [], 0),
     ("clean", (MATCHED, OPEN), {"ignored": LEFT}, [], 0),
 )
@@ -387,9 +387,10 @@ def test_conditions():
         first = result.conditions[0]
         assert result.verdict is first.verdict
         assert Report(result).advice
-        return first.value, list(result.follow_ups), result.exit_status()
+        assert result.to_act_upon[0] is first
+        return first.value, list(result.to_act_upon[1:]), result.exit_status()
 
-    check_table([(rows, more, (name, remedies, status)) for name, rows, more, remedies, status in CONDITIONS], found)
+    check_table([(rows, more, (name, also, status)) for name, rows, more, also, status in CONDITIONS], found)
     rest = {"not_tied", "not_known"}  # tests/reconcile/test_settlement.py and tests/reconcile/test_records.py have them
     assert {each.value for each in Condition} == {name for name, *_ in CONDITIONS} | rest
 

@@ -409,11 +409,11 @@ class Summary:
         return self.conditions[0].verdict
 
     @property
-    def follow_ups(self) -> tuple[FollowUp, ...]:
-        """The next steps, the best first: for the verdict, and for breaks in an incomplete run."""
+    def to_act_upon(self) -> tuple[Condition, ...]:
+        """The conditions with the next steps: the first, and in an incomplete run the first about breaks, too."""
         first = {condition.verdict: condition for condition in reversed(self.conditions)}
-        also = (first.get(Verdict.BREAKS),) if self.verdict is Verdict.INCOMPLETE else ()
-        return tuple(step for condition in (first[self.verdict], *also) if condition for step in condition.follow_ups)
+        also = first.get(Verdict.BREAKS) if self.verdict is Verdict.INCOMPLETE else None
+        return tuple(filter(None, (first[self.verdict], also)))
 
     def exit_status(self, fail_on: Severity | str = Severity.MEDIUM, *, only_news: bool = False) -> int:
         """
@@ -476,19 +476,6 @@ class Verdict(StrEnum):
     INCOMPLETE = "incomplete"
 
 
-class FollowUp(StrEnum):
-    """The next steps after a verdict. The command line makes a command of each."""
-
-    DIAGNOSE = "diagnose"
-    RESUME = "resume"
-    EXPLAIN = "explain"
-    SHOW = "show"
-    READ_LEDGER = "read_ledger"
-    CHOOSE_COLUMNS = "choose_columns"
-    CHOOSE_SHEET = "choose_sheet"
-    ASSUME_PAID = "assume_paid"
-
-
 class Condition(codes.Described):
     """
     A fact about a run. The first that is true gives the verdict and the advice.
@@ -496,28 +483,26 @@ class Condition(codes.Described):
     Attributes:
         verdict: The verdict if it is the first that is true.
         status: The exit status of such a run, if it matters to the caller. Otherwise that is 0.
-        follow_ups: The next steps, the best first.
     """
 
     verdict: Verdict
     status: int
-    follow_ups: tuple[FollowUp, ...]
 
-    NOTHING_READ = "nothing_read", Verdict.EMPTY, 0, (FollowUp.READ_LEDGER,)
-    NOTHING_FOUND = "nothing_found", Verdict.INCOMPLETE, 3, (FollowUp.DIAGNOSE,)
-    NOTHING_ANSWERED = "nothing_answered", Verdict.INCOMPLETE, 75, (FollowUp.DIAGNOSE, FollowUp.RESUME)
-    UNRESOLVED = "unresolved", Verdict.INCOMPLETE, 75, (FollowUp.RESUME,)
-    BREAKS = "breaks", Verdict.BREAKS, 1, (FollowUp.EXPLAIN,)
-    REJECTED = "rejected", Verdict.BREAKS, 1, (FollowUp.READ_LEDGER,)
-    NOT_TIED = "not_tied", Verdict.BREAKS, 1, (FollowUp.SHOW,)
-    AMOUNTS_LEFT_OUT = "amounts_left_out", Verdict.PARTIAL, 1, (FollowUp.CHOOSE_COLUMNS,)
-    SHEETS_LEFT_OUT = "sheets_left_out", Verdict.PARTIAL, 1, (FollowUp.CHOOSE_SHEET,)
-    COLUMNS_LEFT_OUT = "columns_left_out", Verdict.PARTIAL, 1, (FollowUp.CHOOSE_COLUMNS,)
-    STATEMENT_LEFT_OUT = "statement_left_out", Verdict.PARTIAL, 1, (FollowUp.RESUME,)
-    STATUS_LEFT_OUT = "status_left_out", Verdict.PARTIAL, 1, (FollowUp.ASSUME_PAID,)
-    NOT_KNOWN = "not_known", Verdict.PARTIAL, 1, (FollowUp.SHOW,)
-    NEWLY_LEFT_OUT = "newly_left_out", Verdict.PARTIAL, 1, (FollowUp.READ_LEDGER,)
-    CLEAN = "clean", Verdict.CLEAN, 0, ()
+    NOTHING_READ = "nothing_read", Verdict.EMPTY, 0
+    NOTHING_FOUND = "nothing_found", Verdict.INCOMPLETE, 3
+    NOTHING_ANSWERED = "nothing_answered", Verdict.INCOMPLETE, 75
+    UNRESOLVED = "unresolved", Verdict.INCOMPLETE, 75
+    BREAKS = "breaks", Verdict.BREAKS, 1
+    REJECTED = "rejected", Verdict.BREAKS, 1
+    NOT_TIED = "not_tied", Verdict.BREAKS, 1
+    AMOUNTS_LEFT_OUT = "amounts_left_out", Verdict.PARTIAL, 1
+    SHEETS_LEFT_OUT = "sheets_left_out", Verdict.PARTIAL, 1
+    COLUMNS_LEFT_OUT = "columns_left_out", Verdict.PARTIAL, 1
+    STATEMENT_LEFT_OUT = "statement_left_out", Verdict.PARTIAL, 1
+    STATUS_LEFT_OUT = "status_left_out", Verdict.PARTIAL, 1
+    NOT_KNOWN = "not_known", Verdict.PARTIAL, 1
+    NEWLY_LEFT_OUT = "newly_left_out", Verdict.PARTIAL, 1
+    CLEAN = "clean", Verdict.CLEAN, 0
 
 
 # The sums
