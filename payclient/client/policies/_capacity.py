@@ -2,7 +2,7 @@
 How much the service takes, learnt from the results of attempts: a number in flight and a rate.
 
 1.  The rate is unlimited until three of the last fifty requests were refused for load. If the last was alone in flight,
-    after fewer than ten answers in two seconds, it takes three in a row: the throughput of a quiet time says little.
+    after fewer than ten answers in two seconds, it takes three in a row: the throughput of a quiet time proves little.
     Then a token bucket is filled at a rate that begins a tenth below the good throughput (`w_max`), approaches it,
     stays near it and grows again: a cubic in time, so a raised limit is found. A cut lowers `w_max` by half of that
     tenth. A high rate takes longer to grow, so that clients on one limit converge. Rows and polls yield to awaited
