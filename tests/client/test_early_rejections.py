@@ -1,6 +1,7 @@
 """No lookup is rejected as too late that would have been answered: what is unknown, or old, rejects nobody."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -23,6 +24,22 @@ class Changing(ScriptedTransport):
 
     def _answer(self, reference):
         return answer(document(reference)) if self.status == 200 else answer(b"{}", self.status)
+
+
+class Queueing(ScriptedTransport):
+    """A service that answers one after the other, and goes on with requests whose callers have left."""
+
+    free_at = 0.0
+
+    async def send(self, request):
+        self.free_at = due = max(self.free_at, now()) + self.latency
+        response = answer(document(json.loads(request.body)["reference"]))
+        try:
+            await asyncio.sleep(due - now())
+        except asyncio.CancelledError:
+            asyncio.get_running_loop().call_at(due, request.on_late, response)
+            raise
+        return response
 
 
 async def ask(pay, count, first=0, **options):
@@ -64,6 +81,16 @@ async def test_service_becomes_slow(seconds, rate):
     refused = [call.at for call in calls if call.error is not None]
     assert max(refused) < 10.0 + 1.5 + 2 * seconds
     assert not [call for call in calls if isinstance(call.error, OverloadedError)]
+
+
+@pytest.mark.parametrize(("seconds", "rate"), [(0.1, 20), (0.08, 20), (0.2, 6), (0.07, 20)])
+async def test_service_queues(seconds, rate):
+    """If more are asked for than it can answer in time, those who have a chance are answered, and not nobody."""
+    async with client(Queueing(latency=seconds), deadline=5.0) as pay:
+        await crowd(pay, rate=rate, until=30.0)
+        calls = await crowd(pay, rate=rate, until=90.0, prefix="W")
+    answered = sum(call.error is None for call in calls)
+    assert answered > 0.7 * 60 / seconds
 
 
 @pytest.mark.parametrize(("seconds", "count"), [(2.0, 300), (4.2, 100)])

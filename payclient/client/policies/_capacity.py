@@ -15,16 +15,19 @@ How much the service takes, learnt from the results of attempts: a number in fli
     a row only if no attempt was accepted for two round trips, or no other is in flight: the attempts before it may
     still be accepted.
 4.  If an attempt is refused with more others in flight than any accepted attempt had, that is a limit of concurrency:
-    it bounds the number in flight and does not change the rate. The bound grows by the same cubic. Attempts under a
-    bound start at least four fifths of their even spacing apart: if two start together and one is refused, it may have
-    met a limit of the rate that allows no burst. Once there is a rate, an early refusal is about it.
+    it bounds the number in flight and does not change the rate. The bound grows by the same cubic, in eight round trips
+    at least. Attempts under a bound start at least four fifths of their even spacing apart: if two start together and
+    one is refused, it may have met a limit of the rate that allows no burst. Once there is a rate, an early refusal is
+    about it.
 5.  Slow start: at the start, after a pause, an outage and a closed time, few may be in flight, and one more for each
     accepted attempt. At the start and after an outage they double after each half second until any of them is heard:
     a slow service would answer one after the other, each too late for the next.
 6.  Some failures of the service are normal. Two of them are worth a refusal in rule 4. If, of the last 50, requests
     exceed twice the accepted ones, a fifth fewer may be in flight. If ten times, failures count as refusals. A seventh
     more is enough if the failed ones had more in flight: others share that limit. Then as many as the accepted had may
-    be in flight. Nothing else counts: neither latency, because the service has other users, nor cancellation.
+    be in flight. If three answers in a row arrive after their callers have left, and took four times as long as the
+    fastest, the attempts queue at the service: half as many may be in flight. Nothing else counts: neither latency,
+    because the service has other users, nor cancellation.
 7.  Some services refuse a share of the requests at any rate: one of several nodes does, or other clients use up a
     limit that allows no burst. If the share refused does not fall to less than half although cuts have lowered the
     rate, the remaining refusals are normal. Then each accepted attempt pays for twice as many, and only a refusal
@@ -67,12 +70,14 @@ _REQUESTS_PER_ACCEPTED = 2
 _REQUESTS_OF_A_STORM = 10
 _KEEP_IN_FLIGHT = 0.8
 _ROUNDED = 0.25  # a bound between two numbers is the higher one from three quarters
+_QUEUED = 4.0  # times the fastest response
+_TRIPS = 8.0  # round trips in which a bound doubles at least
 _FAILURES = 2  # failures count as one refusal: some are normal
 _ENOUGH = 3  # refusals, of all workers together. Fewer may be chance
 _AWAITED = 0.85, 20, 0.03  # share of the peak below which a rate has fallen, attempts there, and refusals paid for
 _BULK = 0.4, 50, 0.01
 _MARGIN = 2.0  # normal refusals that each accepted attempt pays for besides
-_KEPT = 0.5  # remaining part of the refused share, after a cut
+_KEPT = 0.5  # remaining part of the refused share after a cut, and of the number in flight after late answers
 _LARGE, _MAX_NORMAL = 0.12, 0.5  # normal shares
 _MANY = 10.0  # refusals: can be saved, tell a share. Fewer than half of ten expected ones: it is no longer normal
 _UNLIKELY = 0.02  # a row of refusals less likely than this is not chance
@@ -103,7 +108,8 @@ class Capacity:
         self._slow_start = min(self._slow_start, self._initial)
         self._sent_at = 0.0  # the last attempt, or the end of a pause
         self._grown_at = 0.0  # when slow start last grew, or an attempt started alone. Infinite: one has ended
-        self._recovered_at = -math.inf  # the end of the last outage
+        self._fastest = math.inf  # seconds to an accepted response
+        self._late = 0  # late answers in a row
         self.round_trip: float = _ROUND_TRIP  # mean seconds from a grant to an accepted response
         self._bound = math.inf  # number in flight. Its time stands below
         self._bound_at = 0.0
@@ -132,7 +138,7 @@ class Capacity:
     def recover(self, now: float) -> None:
         """Begin slow start again after an outage: its failures were not evidence of a bound."""
         self._bound, self._slow_start = math.inf, 1.0
-        self._recovered_at = self._grown_at = now
+        self._bound_at = self._grown_at = now
 
     def pause(self, now: float, until: float) -> None:
         """Begin slow start again after a pause that begins now."""
@@ -151,7 +157,8 @@ class Capacity:
 
     def concurrency(self, now: float) -> float:
         """Return the number of attempts in flight that ends slow start."""
-        return min(self._max, self._bound * (1 + ((now - self._bound_at) / (_DOUBLING[True] * self._shared)) ** 3))
+        doubling = max(_DOUBLING[True], _TRIPS * self.round_trip) * self._shared
+        return min(self._max, self._bound * (1 + ((now - self._bound_at) / doubling) ** 3))
 
     def rate(self, now: float) -> float:
         """Return the attempts per second that may start. Infinite if no limit was met."""
@@ -197,11 +204,18 @@ class Capacity:
             self._grown_at = now
         self._tokens = max(0.0, self._tokens - 1)
 
-    def accepted(self, ticket: Ticket, now: float) -> None:
+    def accepted(self, ticket: Ticket, now: float, *, is_late: bool = False) -> None:
         self._recent.append((ticket, True))
-        if ticket.started_at >= self._recovered_at:
+        took = now - ticket.started_at
+        self.round_trip += _SMOOTHING * (took - self.round_trip)
+        if took < self._fastest:
+            self._fastest, self._late = took, 0
+        else:
+            self._late = self._late + 1 if is_late and took > _QUEUED * self._fastest else 0
+        if ticket.started_at >= self._bound_at:
             self._grown_at = math.inf
-        self.round_trip += _SMOOTHING * (now - ticket.started_at - self.round_trip)
+            if self._late >= _ENOUGH:
+                self._bound, self._bound_at = max(1.0, self.limit(now) * _KEPT), now
         self._answered_at.append(now)
         if ticket.started_at < self._cut_at:
             return  # sent before the last cut, so out of date

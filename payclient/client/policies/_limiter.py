@@ -192,7 +192,7 @@ class Limiter:
         try:
             now = self._now() if now is None else now
             if signal is Signal.ACCEPTED:
-                self.capacity.accepted(ticket, now)
+                self.capacity.accepted(ticket, now, is_late=is_late)
             elif signal is Signal.THROTTLED:
                 self.capacity.throttled(ticket, now)
             elif signal is Signal.OVERLOADED and not ticket.is_probe:
