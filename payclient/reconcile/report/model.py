@@ -58,8 +58,7 @@ def about_as_json(about: About) -> dict[str, Any]:
 
 
 def open_findings_as_json(found: OpenFindings) -> dict[str, Any]:
-    names = ("opening", "new", "reopened", "resolved", "changed", "closing", "by_code", "by_age", "payments")
-    return {name: as_json(getattr(found, name)) for name in names}
+    return {name: value for name, value in as_json(found).items() if name not in ("by_state", "news")}
 
 
 # The rows that people read
@@ -343,25 +342,18 @@ class Report:
     def bridge(self) -> tuple[BridgeLine, ...]:
         """The bridge from the ledger to the service."""
         tie_out = self.summary.tie_out
-        return _bridge(
-            BridgeLine("Ledger, paid", "sum of what the ledger has as paid", tie_out.ledger_paid_total),
-            tie_out,
-            BridgeLine(
-                "Service, paid", "what the service has as paid, each reference once", tie_out.service_paid_total
-            ),
-        )
+        first = BridgeLine("Ledger, paid", "sum of what the ledger has as paid", tie_out.ledger_paid_total)
+        meaning = "what the service has as paid, each reference once"
+        return _bridge(first, tie_out, BridgeLine("Service, paid", meaning, tie_out.service_paid_total))
 
     @cached_property
     def statement_bridge(self) -> tuple[BridgeLine, ...]:
         """The bridge from the service to the statement. Empty without one."""
         if (settlement := self.summary.settlement) is None:
             return ()
-        what = "what was paid out" if settlement.statement.is_net else "what was paid"
-        return _bridge(
-            BridgeLine("Service, paid", "where the bridge from the ledger ends", settlement.service_paid_total),
-            settlement,
-            BridgeLine("Statement", f"sum of {what}, over all its lines", settlement.statement.total),
-        )
+        first = BridgeLine("Service, paid", "where the bridge from the ledger ends", settlement.service_paid_total)
+        meaning = f"sum of what was paid{' out' * settlement.statement.is_net}, over all its lines"
+        return _bridge(first, settlement, BridgeLine("Statement", meaning, settlement.statement.total))
 
     @cached_property
     def payouts(self) -> tuple[Payout, ...]:
