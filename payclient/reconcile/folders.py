@@ -136,7 +136,7 @@ class PastRun:
             settled=None if settled is None else attrs.evolve(settled, lines=(), before=None),
             has_left=has_left and not is_listed,
             was_rejected=is_carried and any(row.was_rejected or not entries for row in judged),
-            was_in_ledger=bool(memory.get("was_in_ledger")),
+            was_in_ledger=bool(memory.get("was_in_ledger")) or any(side.was_in_ledger for side in sides),
             is_waiting=not is_open and any(row.is_waiting for row in judged),
             gone_for=memory.get("gone_for", 0),
             is_in_ledger=all(side.is_in_ledger for side in sides),

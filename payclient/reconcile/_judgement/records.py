@@ -87,6 +87,7 @@ class BreakChange:
     is_old: bool = False  # resolved before the earlier run already, and still
 
 
+_NO_STATEMENT = "the later run was without a statement"
 _UNJUDGED = (Bucket.UNRESOLVED, Bucket.REJECTED)
 
 MAX_GONE_FOR = 400
@@ -192,7 +193,7 @@ def _unknown(was: BreakRecord, rows: Sequence[Row], is_judged: Callable[[str], b
     if unjudged := next((row for row in rows if row.bucket in _UNJUDGED), None):
         return f"{unjudged.bucket}: {unjudged.reason}"
     if was.code.is_of_statement and all(row.other_side is None for row in rows):
-        return "the later run was without a statement"
+        return _NO_STATEMENT
     name, is_same = was.code.fields[0], was.ledger == _fingerprint(was.code, _entries(rows))
     if len(was.code.fields) == 1 and not is_same and all(getattr(row.entry, name, None) is ABSENT for row in rows):
         return f"the later run has no column for {name}"
@@ -325,16 +326,16 @@ def with_history(
         return row
     is_one_of_several = row.carried_from or any(finding.code is Code.DUPLICATE_REFERENCE for finding in row.findings)
     is_waiting = earlier.is_waiting and row.other_side is None and row.service_status is Status.PAID
-    ages = dict[Code, History]()
+    ages, why = dict[Code, History](), _NO_STATEMENT if is_waiting else ""
     for change in changes_of(row.reference, earlier.by_code, (row,), run=run, is_judged=is_judged):
-        before, history, is_waiting = change.was, change.history, is_waiting or bool(change.why)
+        before, history, why = change.was, change.history, why or change.why
         # If several rows have the reference, this one may have the values that another one had before.
         if is_one_of_several and before is not None and before.code.side != "ledger" and not before.is_resolved:
             is_same = set(change.now.sides) <= set(before.sides)
             history = evolve(history, state=BreakState.STILL_OPEN if is_same else BreakState.CHANGED)
         ages[change.now.code] = history
-    if row.bucket is Bucket.MATCHED:
-        return evolve(row, bucket=Bucket.OPEN) if is_waiting else row
+    if is_followed:
+        return evolve(row, bucket=Bucket.OPEN, reason=why) if why else row
     findings = (evolve(each, history=ages[each.code]) if each.is_decisive else each for each in row.findings)
     return evolve(row, findings=tuple(findings))
 
