@@ -112,6 +112,7 @@ class Noted:
     is_in_ledger: bool = False
     is_followed: bool = False  # it is looked up again when the ledger does not list it
     was_paid: bool = False
+    was_listed: bool = False  # in a ledger
     has_left: bool = False
     matched: bool = False
     reversed_by: str = ""  # the ledger's word when it was no longer paid
@@ -180,7 +181,9 @@ class Controller:
         report.rows[payment.reference] = [(bucket, frozenset(found))] * known.count
         self._bridges(report, payment, known, rows, found, before, lines, is_down, is_in_ledger, waived, night)
         self._states(report, payment, known, found, rows, night, is_known=not is_down)
-        known.is_followed, known.matched = bucket != "matched", bucket == "matched" and bool(rows)
+        known.is_followed = bucket != "matched"
+        known.matched = bool(rows) and (not known.is_followed or (is_down and known.was_paid))
+        known.was_listed = is_in_ledger or known.was_listed
         if not is_down:
             known.was_paid = payment.status(night) == "Paid"
 
@@ -202,7 +205,7 @@ class Controller:
                 found["reversed"] = most, status
         else:
             most = amount
-            if status == "Paid":
+            if status == "Paid" and not known.was_listed:
                 found["not_in_ledger"] = amount, amount
         known.reversed_by = (known.reversed_by or known.row[1]) if "reversed" in found else ""
         return found | self._of_statement(known.lines, status, amount, payment.fee, most, is_in_ledger)
