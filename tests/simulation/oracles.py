@@ -145,9 +145,9 @@ class ObservedCapacity(Capacity):
             self.fail("recovers", f"the next attempt is due in {opens_at - now:.3f} s")
         return opens_at
 
-    def accepted(self, ticket, now):
+    def accepted(self, ticket, now, **options):
         before, is_old, limit = self._slow_start, ticket.started_at < self._cut_at, self.limit(now)
-        super().accepted(ticket, now)
+        super().accepted(ticket, now, **options)
         has_grown = self.limit(now) > limit
         if has_grown and is_old:
             self.fail("growth", f"by ticket {ticket.number}, sent before the last cut")
