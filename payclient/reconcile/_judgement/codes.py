@@ -312,7 +312,7 @@ class Code(Described):
         *("left_the_ledger", Severity.HIGH, "ledger", _STATE, None, None),
         "Left the ledger",
         (
-            "It matched in an earlier run, but the ledger does not list it any more, although it covers its time. "
+            "The ledger of an earlier run had it, and this one does not, although it covers its time. "
             "Export the ledger again, or accept it. It stays open until it is back, or the rules have may_leave = true."
         ),
     )
