@@ -104,6 +104,14 @@ async def test_slow_an_hour_ago(seconds, count):
         assert await ask(pay, count, first=100) == (count, 0)
 
 
+@pytest.mark.parametrize("workers", [1, 4, 8])
+async def test_refused_at_the_start(workers):
+    """Refusals of the first four attempts say little, whatever the number of workers: everybody is answered."""
+    transport = ScriptedTransport(latency=0.1, refuse=lambda *_: 0 if len(transport.sent) <= 4 else None)
+    async with client(transport, deadline=5.0, workers=workers) as pay:
+        assert [call.error for call in await crowd(pay, rate=5, until=20.0) if call.error is not None] == []
+
+
 @pytest.mark.parametrize("status", [429, 503])
 async def test_refused_an_hour_ago(status):
     """Refusals of an hour ago say nothing about now."""

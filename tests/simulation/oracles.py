@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from payclient import Transaction, errors
 from payclient.client._keys import _TAKEOVER
 from payclient.client._session import Session
-from payclient.client.policies._capacity import Capacity
+from payclient.client.policies._capacity import _MIN_RATE, Capacity
 from payclient.client.policies._limiter import Limiter
 from payclient.errors import Signal
 from pools import late, pools
@@ -140,7 +140,7 @@ class ObservedCapacity(Capacity):
 
     def opens_at(self, now):
         opens_at = super().opens_at(now)
-        latest = max(now, self._sent_at) + 1 / self._min_rate + self.round_trip  # after a pause, if there is one
+        latest = max(now, self._sent_at) + 1 / _MIN_RATE + self.round_trip  # after a pause, if there is one
         if opens_at > latest + 1e-6:  # whatever came before
             self.fail("recovers", f"the next attempt is due in {opens_at - now:.3f} s")
         return opens_at
@@ -159,7 +159,7 @@ class ObservedCapacity(Capacity):
         super()._cut(now)
         if now < cut_at + 1.0 - 1e-6:
             self.fail("limiter", f"cut {now - cut_at:.3f} s after a cut")
-        if self.w_max > max(before, self._min_rate) + 1e-9:
+        if self.w_max > max(before, _MIN_RATE) + 1e-9:
             self.fail("limiter", f"a cut raised the rate from {before:.3f} to {self.w_max:.3f}")
 
 

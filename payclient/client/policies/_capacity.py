@@ -55,7 +55,7 @@ _SHARED = 0.17  # each of many workers takes longer, by this power of their numb
 _PACE = 1.25  # the highest rate under a bound in flight, in multiples of its throughput
 _BURST = 0.3  # seconds of the rate that may be used at once
 _MIN_CUT_GAP = 1.0  # seconds
-_MIN_RATE = 0.5  # per second, of all workers together: the longest delay after the end of a storm is two seconds
+_MIN_RATE = 0.5  # per second: the longest delay after the end of a storm is two seconds
 _WINDOW = 2.0  # the throughput is measured over these seconds
 _ROUND_TRIP = 0.1  # seconds. A guess, only for the pace of refusals
 _SILENCE = 0.5  # seconds until slow start doubles if nothing is heard
@@ -133,7 +133,7 @@ class Capacity:
     def share(self, workers: int) -> None:
         """Grow as one of *workers* from now on."""
         self._shared: float = workers**_SHARED
-        self._min_rate, self._workers = _MIN_RATE / workers, workers
+        self._workers = workers
 
     def recover(self, now: float) -> None:
         """Begin slow start again after an outage: its failures were not evidence of a bound."""
@@ -164,14 +164,14 @@ class Capacity:
         """Return the attempts per second that may start. Infinite if no limit was met."""
         if self._is_row():
             base = 1 / _ROUND_TRIP if self.w_max == math.inf else self.w_max
-            return max(self._min_rate, base * 0.5 ** (self._in_a_row - 1))
+            return max(_MIN_RATE, base * 0.5 ** (self._in_a_row - 1))
         return self._cubic(now)
 
     def _cubic(self, now: float) -> float:
         if self.w_max == math.inf:
             return math.inf
         growth = (now - self._cut_at) / (self._doubling * self._shared) - math.cbrt(1 - _KEEP[self._was_awaited])
-        return max(self._min_rate, self.w_max * (1 + growth**3))
+        return max(_MIN_RATE, self.w_max * (1 + growth**3))
 
     def needed(self, now: float, place: int = 0) -> float:
         """Return the seconds to the answer of a caller with *place* others before it, as far as they were measured."""
@@ -335,7 +335,7 @@ class Capacity:
         rate = self._cubic(now)
         if self.w_max < math.inf and self._accepted_since_cut >= self._refused_since_cut:
             throughput = max(throughput, min(rate, self.w_max) * (1 + keep) / 2)
-        self.w_max = max(self._min_rate, min(rate, throughput))
+        self.w_max = max(_MIN_RATE, min(rate, throughput))
         self._doubling = _DOUBLING[self._was_awaited] * (self.w_max / 20) ** _SLOWED
         self._cut_at, self._tokens, self._filled_at = now, 0.0, now
         self._accepted_since_cut = self._refused_since_cut = 0
@@ -343,16 +343,16 @@ class Capacity:
     def _open(self, now: float, row: int) -> None:
         closed_at, self._closed_at = self._closed_at, math.inf
         is_by_chance, self._was_paused = row < _LONG_ROW and not self._was_paused, False
-        if now - closed_at < _LONG or (is_by_chance and self.w_max > self._min_rate):
+        if now - closed_at < _LONG or (is_by_chance and self.w_max > _MIN_RATE):
             return
         self._begin_tallies()
-        if self.w_max <= self._min_rate:
+        if self.w_max <= _MIN_RATE:
             self.w_max = math.inf  # only its closing was learnt
         elif self._opened_at > -math.inf:
             before, self._period = self._period, now - self._opened_at
             share = (closed_at - self._opened_at) / self._period
             if share < 0.5 or 1 / _SAME_PERIOD < self._period / before < _SAME_PERIOD:  # otherwise it was a storm
-                self.w_max = max(self._min_rate, self.w_max * share)
+                self.w_max = max(_MIN_RATE, self.w_max * share)
                 self._doubling = max(self._doubling, self._period)
         self._cut_at = self._opened_at = now
         self._slow_start = 1.0

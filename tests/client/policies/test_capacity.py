@@ -86,7 +86,7 @@ CASES = [
     case("more refused than accepted: the throughput is what it takes", None, 9.2, *LIMITED, *["TTA"] * 24),
     case("rows of refusals halve it", None, 4.75, *LIMITED, "A", "T", "T", "T"),
     case("down to one in two seconds", None, 0.5, *LIMITED, "A", *["T"] * 20),
-    case("a sixteenth of that for each of sixteen workers", None, 1 / 32, *LIMITED, "A", *["T"] * 20, workers=16),
+    case("as for each of sixteen workers", None, 0.5, *LIMITED, "A", *["T"] * 20, workers=16),
     case("an acceptance restores it", None, 17.1, *LIMITED, 0.1, *["T"] * 20, "A", 0.0),
     case("a closed time is followed by slow start", 2, 17.1, *LIMITED, 0.1, *["T"] * 20, "A"),
     case("closed from the first attempt, nothing was learnt", 2, math.inf, *["T"] * 20, 0.1, "A"),
