@@ -26,7 +26,7 @@ from contextvars import ContextVar
 from enum import Enum
 from heapq import heappop, heappush
 from math import inf
-from typing import Any, Final, NoReturn, Self, TypeAlias
+from typing import Any, ClassVar, Final, NoReturn, Self, TypeAlias
 
 from attrs import Factory, define, field
 
@@ -219,7 +219,11 @@ class Stream:
     def _refuse(self, *_: object) -> NoReturn:
         raise TypeError("read a stream in its block: `async with client.stream_transactions(...) as outcomes:`")
 
-    __iter__ = __next__ = __enter__ = __exit__ = __await__ = _refuse
+    __iter__: ClassVar[Callable[..., NoReturn]] = _refuse
+    __next__: ClassVar[Callable[..., NoReturn]] = _refuse
+    __enter__: ClassVar[Callable[..., NoReturn]] = _refuse
+    __exit__: ClassVar[Callable[..., NoReturn]] = _refuse
+    __await__: ClassVar[Callable[..., NoReturn]] = _refuse
 
     def __aiter__(self) -> Self:
         if not self._started:
