@@ -160,7 +160,8 @@ class Admission:
             if pause := self.limiter.paused_seconds():
                 reasons += [f"the service asked for a pause: {pause:.0f} s remain"]
             else:
-                reasons += [f"the last failure of this client was {failure}"] * bool(failure) + [self.limiter.bound()]
+                reasons += [f"the last failure of this client was {failure}"] * (failure not in error.message)
+                reasons.append(self.limiter.bound())
             error.args = ("; ".join(reasons),)
             raise
 

@@ -154,8 +154,10 @@ class Lookup:
         message = f"no answer within the deadline after {plural(self.attempts, 'attempt')}{through} ({went})"
         if progress.step:  # it ended an attempt
             message += f" [step {progress.step}{', ' if progress.address else ''}{progress.address}]"
+        if (last := self.last_error) is not None:
+            message += f"; the last failure was {type(last).__name__}: {last}"
         error = errors.DeadlineExceededError(message, attempts=self.attempts, seconds=dict(self.seconds))
-        error.__cause__ = self.last_error
+        error.__cause__ = last
         return error
 
 

@@ -23,8 +23,8 @@ time allowed is 1.3 s, or twice the slowest of the recent responses.
 3.  A failure is about its reference, and counts neither here nor for the limiter, if that has failed since before the
     last answer. So is a 500 or a malformed response within the time allowed after the answer to another reference, up
     to twenty in a row.
-4.  A status alternates with answers if three times in thirty seconds a reference that failed with it is answered, and
-    each began to fail after the one before was answered. References that the service cannot answer never do. Then a
+4.  A status alternates with answers if twice in thirty seconds a reference that failed with it is answered, and the
+    second began to fail after the first was answered. References that the service cannot answer never do. Then a
     failure with this status is about the load. Within five seconds after an answer, it is the refusal of a limit if it
     took less than half the time of the slowest recent answer: others may get everything for some seconds.
 5.  A probe is sent for a new or a queued lookup, at least a second after the last probe. If its reference has failed,
@@ -62,7 +62,7 @@ _PROBE_GAP = 1.0  # seconds
 _BESIDE = 20  # maximum of failures in a row that are about their references
 _MAX_AGE = 5.0  # seconds
 _MAX_FAILING = 1000  # references
-_SWITCHES, _ALTERNATING = 3, 30.0  # changes from failures to answers, in these seconds
+_SWITCHES, _ALTERNATING = 2, 30.0  # changes from failures to answers, in these seconds
 _NEVER = math.inf, 0  # when a reference first failed, and the status of its last failure
 
 

@@ -158,6 +158,7 @@ async def test_several_clients_above_a_limit_that_looks_like_a_failure():
     service = Service(bucket(20, 1), lambda: 0.02, lambda _: answer(b"busy", 503), 0.002)
     played = await visit(service, 25, seconds=60.0, seed=1, clients=4, deadline=5.0)
     assert played.errors["OutageError"] == 0 < played.errors["OverloadedError"]
+    assert played.requests <= 10 * (played.requests - played.refused)  # who is refused often backs off
 
 
 @pytest.mark.parametrize("deadline", [2.0, 5.0, 30.0])

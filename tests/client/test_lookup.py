@@ -83,6 +83,7 @@ async def test_message():
     lookup.attempts, lookup.last_error = 2, ServiceError("down")
     error = await exceeded(lookup, ("queued", 1), ("attempts", 2.25), ("backoff", 100))
     expected = "no answer within the deadline after 2 attempts (queued 1.0 s, attempts 2.2 s, backoff 6.8 s)"
+    expected += "; the last failure was ServiceError: down"
     assert (str(error), error.attempts, error.__cause__) == (expected, 2, lookup.last_error)
 
 

@@ -296,7 +296,7 @@ async def test_view_that_waits():
             if "the limit of attempts in flight is" in str(error) or "/s of this client" in str(error)
         ]
         assert queued
-        assert all("last failure of this client was ConnectionFailedError: connection refused" in _ for _ in queued)
+        assert all("failure" in _ and "was ConnectionFailedError: connection refused" in _ for _ in queued)
         patient = pay.with_options(on_outage="wait", deadline=60.0, retry=RetryPolicy(max_attempts=100))
         assert (await patient.get_transaction("T1")).reference == "T1"
     assert asyncio.get_running_loop().time() > 21.0

@@ -62,8 +62,8 @@ MAX_PAUSE = 300.0
 """A longer pause is believed for only this many seconds: then one attempt asks whether it still applies."""
 MAX_OWN_WAIT = 2.0
 """A `Retry-After` of up to this many seconds delays only the refused request."""
-_MAX_UNCOUNTED = 50
-"""After this many 429s a lookup backs off, or is given up without a deadline: others are answered."""
+_MAX_AT_ONCE, _MAX_UNCOUNTED = 8, 50
+"""After this many refusals for load a lookup with a deadline backs off, and one without is given up."""
 
 
 @define
@@ -82,9 +82,10 @@ class Retries:
         if again is Again.NEVER or self.policy.max_attempts == 1:
             return None
         seen[again] += 1
-        if again is Again.UNCOUNTED and (seen[again] <= _MAX_UNCOUNTED or not self.is_timed):
+        most = _MAX_AT_ONCE if self.is_timed else _MAX_UNCOUNTED
+        if again is Again.UNCOUNTED and (seen[again] <= most or not self.is_timed):
             # Without `Retry-After` no separate wait: the limiter delays this lookup together with all others.
-            return 0.0 if seen[again] <= _MAX_UNCOUNTED else None
+            return 0.0 if seen[again] <= most else None
         counted = seen[Again.COUNTED] + seen[Again.ONCE] + (0 if self.is_timed else seen[Again.LATER])
         if counted >= self.policy.max_attempts or seen[Again.ONCE] > 1:
             return None
