@@ -272,10 +272,10 @@ class StoredLines:
         raise JournalError(message)
 
 
-_LISTED = "CREATE TEMP TABLE listed (reference TEXT, number INTEGER, amount, created TEXT, is_matched INTEGER)"
+_LISTED = "CREATE TEMP TABLE listed (reference TEXT, number INTEGER, amount TEXT, may_be_missed INTEGER)"
 _BOTH_LEDGERS = """
-    SELECT reference, 0 AS is_now, number, amount, created, is_matched FROM listed UNION ALL
-    SELECT coalesce(reference, ''), 1, 1, amount, NULL, 0 FROM entries WHERE position <= ?
+    SELECT reference, 0 AS is_now, number, amount, may_be_missed FROM listed UNION ALL
+    SELECT coalesce(reference, ''), 1, 1, amount, 0 FROM entries WHERE position <= ?
     ORDER BY reference
 """
 _CREATIONS = "SELECT DISTINCT created_at FROM entries WHERE position <= ? AND length(created_at)"
@@ -290,16 +290,18 @@ def carry_over(
     query = "SELECT 1 FROM entries WHERE reference = ? AND position <= ? LIMIT 1"
     writing.execute(_LISTED)
     times = (tables.time_from(cell) for (cell,) in writing.cursor().execute(_CREATIONS, (after,)))
-    first = min(times, key=lambda at: in_zone(at, rules.time_zone), default=None)
+    zone = rules.time_zone
+    first = min(times, key=lambda at: in_zone(at, zone), default=None)
 
     def is_listed(reference: str) -> bool:
         return find(query, (reference, after)).fetchone() is not None
 
     def add_listed(row: records.ListedRow) -> bool:
-        writing.execute("INSERT INTO listed VALUES (?, ?, ?, ?, ?)", (*row[:2], str(row[2]), *row[3:]))  # of any size
-        reference, *_, created, is_matched = row
-        is_missed = is_matched and not rules.may_leave and records.is_covered(created, first, rules.time_zone)
-        return is_missed and not is_listed(reference)
+        reference, number, amount, created, is_matched = row
+        is_old = created and first and in_zone(datetime.fromisoformat(created), zone) < in_zone(first, zone)
+        may_be_missed = is_matched and not is_old
+        writing.execute("INSERT INTO listed VALUES (?, ?, ?, ?)", (reference, number, str(amount), may_be_missed))
+        return may_be_missed and not rules.may_leave and not is_listed(reference)
 
     for earlier, entries in remembered(is_listed, add_listed):
         if earlier != records.ReferenceRecord(reference=earlier.reference):
@@ -308,6 +310,6 @@ def carry_over(
         for entry in entries:
             position += 1
             writing.execute(tables.ADD_ENTRY, tables.with_checksum(position, None, *tables.entry_cells(entry)))
-    change = records.ledger_change(writing.cursor().execute(_BOTH_LEDGERS, (after,)), first, rules.time_zone)
+    change = records.ledger_change(writing.cursor().execute(_BOTH_LEDGERS, (after,)), first)
     writing.execute("DROP TABLE listed")
     return change

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import sha256
 from itertools import groupby
@@ -38,7 +38,7 @@ from payclient.reconcile._judgement.findings import (
     Side,
     read_list,
 )
-from payclient.reconcile._judgement.rules import STRICT, RuleChange, Rules, in_zone
+from payclient.reconcile._judgement.rules import STRICT, RuleChange, Rules
 from payclient.reconcile._judgement.sides import Observation, Settled
 from payclient.reconcile.ledger import ABSENT, Entry, UnusedColumn
 
@@ -324,7 +324,7 @@ def with_history(
     is_followed = row.bucket is Bucket.MATCHED and (earlier.breaks or earlier.is_waiting)
     if row.bucket is not Bucket.BREAK and not is_followed:
         return row
-    is_one_of_several = row.carried_from or any(finding.code is Code.DUPLICATE_REFERENCE for finding in row.findings)
+    is_one_of_several = any(finding.code is Code.DUPLICATE_REFERENCE for finding in row.findings)
     is_waiting = earlier.is_waiting and row.other_side is None and row.service_status is Status.PAID
     ages, why = dict[Code, History](), _NO_STATEMENT if is_waiting else ""
     for change in changes_of(row.reference, earlier.by_code, (row,), run=run, is_judged=is_judged):
@@ -383,15 +383,15 @@ class LedgerChange:
     covers_from: datetime | None = None  # the first creation in the ledger. None if no row has one
 
 
-def ledger_change(rows: Iterable[Sequence[Any]], covers_from: datetime | None, zone: tzinfo | None) -> LedgerChange:
-    """Return the change from *rows* in order: reference, is_now, number, amount, creation, and whether it matched."""
+def ledger_change(rows: Iterable[Sequence[Any]], covers_from: datetime | None) -> LedgerChange:
+    """Return the change from *rows* in order: reference, is_now, number, amount, and whether it is missing if gone."""
     totals = {name: RowTotal() for name in ("before", "new", "left", "now", "missing")}
     changed, references = 0, list[str]()
     for reference, group in groupby(rows, key=itemgetter(0)):
         sides, is_missing = [RowTotal(), RowTotal()], True
-        for _, is_now, number, amount, created, is_matched in group:
+        for _, is_now, number, amount, may_be_missed in group:
             sides[is_now] += RowTotal(number, int(amount or 0))
-            is_missing = is_missing and not is_now and bool(is_matched) and is_covered(created, covers_from, zone)
+            is_missing = is_missing and bool(may_be_missed)
         more = sides[1] - sides[0]
         totals["before"] += sides[0]
         totals["now"] += sides[1]
@@ -403,12 +403,6 @@ def ledger_change(rows: Iterable[Sequence[Any]], covers_from: datetime | None, z
             totals["missing"] += sides[0]
             references += [reference][: 20 - len(references)]
     return LedgerChange(**totals, changed=changed, references=tuple(references), covers_from=covers_from)
-
-
-def is_covered(created: str | None, covers_from: datetime | None, zone: tzinfo | None) -> bool:
-    if created is None or covers_from is None:
-        return True
-    return in_zone(datetime.fromisoformat(created), zone) >= in_zone(covers_from, zone)
 
 
 @define
