@@ -99,11 +99,11 @@ class Auditor:
         report = Expected()
         self.found.append({})
         usable = [facts.created[name] for name, (amount, *_) in facts.rows.items() if amount is not None]
-        start = min([*usable, facts.today]) if self.world.ledger == "window" else facts.created.get("", facts.today)
+        start = min([*usable, facts.today])
         for name in sorted({*facts.rows, *facts.service, *facts.stated, *self.noted}):
             known = self.noted.setdefault(name, Noted())
-            is_covered = self.world.ledger == "all" or (
-                self.world.ledger == "window" and name in facts.created and facts.created[name] >= start
+            is_covered = self.world.ledger != "day" and (
+                not self.world.has_times or facts.created.get(name, facts.today) >= start
             )
             self._one(report, name, known, facts, is_covered)
         return report.items(is_first=len(self.found) == 1)
@@ -141,16 +141,17 @@ class Auditor:
         accepted = {code for code, each in found.items() if self._is_accepted(name, code, known, facts, *each)}
         counting = {code: each for code, each in found.items() if code not in accepted}
         is_without = facts.statement is None and known.is_in_ledger
-        unknown = OF_STATEMENT & {*known.open} if is_without else set()
+        hidden = OF_STATEMENT & known.present if is_without else set()
+        unknown = hidden & {*known.open}
         unknown |= {"underpaid", "overpaid"} & {*known.open} if known.was_unusable else set()
         may_settle = word == "Paid" and known.is_in_ledger and not known.lines and self._may_settle(name, facts)
         known.is_waiting = may_settle or (known.is_waiting and is_without and word == "Paid")
-        is_open = known.is_waiting or (known.row is not None and known.row[1] == word == "Pending") or unknown
+        is_open = known.is_waiting or (known.row is not None and known.row[1] == word == "Pending") or hidden | unknown
         report.found |= {(name, code) for code in counting}
         report.accepted |= {(name, code) for code in accepted}
         self.found[-1][name] = counting
-        known.gone |= dict.fromkeys(known.present - {*found} - unknown, len(self.found) - 1)
-        known.present = {*found} | unknown
+        known.gone |= dict.fromkeys(known.present - {*found} - hidden - unknown, len(self.found) - 1)
+        known.present = {*found} | hidden | unknown
         known.seen |= accepted
         self._count(report, name, known, counting, unknown)
         known.may_go_missing = not counting and not is_open and is_listed

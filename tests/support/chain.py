@@ -55,6 +55,11 @@ class World:
     may_settle: bool
     nights: tuple
 
+    @property
+    def has_times(self):
+        """Whether the ledger has a column with the time of creation."""
+        return self.ledger == "window" or self.may_settle
+
     def __str__(self):
         said = f"ledger: {self.ledger}; statement: {self.has_statement}; settles within 3 days: {self.may_settle}"
         nights = (
@@ -267,7 +272,7 @@ class Chain:
         facts, rows = self.facts, [("BASE", 7, "Canceled", f"{self.facts.today:%Y-%m-%d}")]
         for name, (amount, word, count) in facts.rows.items():
             rows += [(name, "1.5E+07" if amount is None else amount, word, f"{facts.created[name]:%Y-%m-%d}")] * count
-        width = 4 if self.world.ledger == "window" or self.world.may_settle else 3
+        width = 4 if self.world.has_times else 3
         ledger = self._write("ledger.csv", [row[:width] for row in (COLUMNS, *rows)])
         if facts.statement is None:
             return ledger, None
