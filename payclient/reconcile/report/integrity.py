@@ -284,7 +284,9 @@ def _appended(path: Path) -> Generator[IO[bytes]]:
 
 
 def _is_new(decision: Decision, known: Mapping[tuple[str, str], Decision]) -> bool:
-    return decision.key not in known or known[decision.key].cells != decision.cells
+    before = known.get(decision.key)
+    is_again = decision.acceptance is not None and before is not None and before.run != decision.run
+    return before is None or before.cells != decision.cells or is_again
 
 
 def verify_decisions(folder: Path) -> tuple[Problem, ...]:

@@ -190,12 +190,14 @@ class ReportWorkbook(BookWriter):
     def __init__(self, opening: Opening, max_rows: int = MAX_ROWS) -> None:
         columns = {name: each for name, each in COLUMNS.items() if name != _GONE or HISTORY in opening.names}
         super().__init__(opening.new.binary("report.xlsx"), opening.new.temporary, columns, max_rows)
-        self._decisions = opening.decisions
+        self._opening = opening
 
     def add(self, row: Row) -> None:
         if row.bucket in SHEETS:
             name, columns = SHEETS[row.bucket]
-            decision = self._decisions.get((row.reference or "", _code_of(row)))
+            decision = self._opening.decisions.get((row.reference or "", _code_of(row)))
+            if decision is not None and decision.acceptance is not None and decision.run != self._opening.run:
+                decision = None  # it is a break again, and empty cells show whether that is accepted, too
             work = {} if decision is None else dict(zip(WORK, decision.cells, strict=True))
             self.sheets[name].add([work.get(column) or column.cell(row, is_sheet=True) for column in columns])
 

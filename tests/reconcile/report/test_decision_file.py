@@ -4,6 +4,7 @@ import json
 from datetime import UTC, date, datetime, timedelta
 
 import attrs
+import openpyxl
 import pytest
 
 from payclient.reconcile import Bucket, Code, Decision, DecisionError, Finding, Resolution, Row, Rules
@@ -102,6 +103,23 @@ def test_slow_clock(tmp_path):
     carry_log([new, old], tmp_path / "next")
     assert read_log(tmp_path / "next").latest[ONE.key] == late
     assert len(read_log(tmp_path / "next").decisions) == 3
+
+
+def test_accepted_again(tmp_path):
+    """What was accepted, and is a break again, can be accepted in the same words: its cells are empty then."""
+    accepted = attrs.evolve(TWO, resolution=Resolution.ACCEPTED, until=date(2026, 12, 31), comment="agreed", ledger=1)
+    add_decisions(tmp_path, [accepted])
+    for run, shown in (("R", "accepted until 2026-12-31"), ("S", None)):
+        with ReportFiles(tmp_path, formats=["report.xlsx"]) as files:
+            files.name_run(run)
+            files.add(BREAK)
+            files.finish(About(run=run))
+        sheet = openpyxl.load_workbook(tmp_path / "report.xlsx")["Breaks"]
+        titles = [cell.value for cell in sheet[1]]
+        assert sheet.cell(2, 1 + titles.index("Resolution")).value == shown
+    assert add_decisions(tmp_path, [accepted]) == ()
+    again = attrs.evolve(accepted, run="S")
+    assert (add_decisions(tmp_path, [again]), add_decisions(tmp_path, [again])) == ((again,), ())
 
 
 def test_earlier(tmp_path):
