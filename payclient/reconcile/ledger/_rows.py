@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, TypeAlias
 
 from attrs import define, evolve, field
@@ -39,6 +39,8 @@ _BUDDHIST = 543
 _BUDDHIST_YEARS = range(1990 + _BUDDHIST, 2100 + _BUDDHIST)
 _YEARS = range(1971, 3000)
 """Years of payments. Others, such as 0001, 1900, 1970 and 9999, are written where a time is missing."""
+_MAX_GAP = 6
+"""Months without a row. After more, a year may be mistyped."""
 _MAX_HEADER_ROWS = 50
 _MAX_PROPOSED = 3
 
@@ -150,7 +152,7 @@ class RowReader:
         self._null, self._allowed = frozenset(dialect.null), frozenset(dialect.allow_references)
         self._long = {True: 0, False: 0}
         """The references of more digits than a spreadsheet keeps, by whether all further ones are 0."""
-        self._buddhist_year = 0
+        self._buddhist_year, self._months = 0, set[int]()
         self._times = TimeReader(dialect.date_format)
         add_amount, add_time = self._suggester.add_amount, self._suggester.add_time
         readers: Mapping[str, _Reading] = {
@@ -194,6 +196,10 @@ class RowReader:
         if year := self._buddhist_year:
             remark = f"there are times of the year {year}, which is {year - _BUDDHIST} if it is a Buddhist year"
             self._remarks["time"] = remark
+        for before, after in pairwise(sorted(self._months)):
+            if after - before > _MAX_GAP:
+                months = (f"{month // 12}-{month % 12 + 1:02}" for month in (before, after))
+                self._remarks["gap"] = f"there are times of {' and of '.join(months)} and none between: check the year"
         self._unused.check()
 
     def _read_reference(self, cell: Any) -> str | None:
@@ -210,8 +216,10 @@ class RowReader:
 
     def _read_creation(self, cell: Any) -> datetime | None:
         time = self._read_time(self._times.read_creation, cell)
-        if time is not None and time.year not in _YEARS:
-            raise CellProblem("{} stands for an empty cell", quote(f"{time:%Y-%m-%d}"))
+        if time is not None:
+            if time.year not in _YEARS:
+                raise CellProblem("{} stands for an empty cell", quote(f"{time:%Y-%m-%d}"))
+            self._months.add(12 * time.year + time.month - 1)
         return time
 
     def read(self, line: int, cells: Sequence[Any], misfit: CellProblem | None = None) -> Entry | RejectedEntry | None:

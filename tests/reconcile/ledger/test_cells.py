@@ -205,3 +205,12 @@ def test_odd():
             list(ledger)
             assert said in "".join(ledger.warnings)
             assert bool(ledger.warnings) is bool(said)
+
+
+def test_mistyped_year():
+    """Times that are more than half a year from all others are named, as a mistyped year makes them."""
+    said = "there are times of 2026-11 and of 2027-11 and none between: check the year"
+    for times, warnings in ((("2026-11-21", "2027-11-21"), (said,)), (("2026-12-31", "2027-01-01"), ())):
+        text = "reference,created_at\n" + "".join(f"T{time},{time}\n" for time in times)
+        with opened(text) as ledger:
+            assert (len(list(ledger)), ledger.warnings) == (2, warnings)
