@@ -8,7 +8,7 @@ import pytest
 
 from payclient.reconcile.folders import RunDiff, open_past_run
 from support.auditor import Auditor
-from support.chain import FIRST, Chain, Night, World, told_by
+from support.chain import FIRST, Chain, Night, World, moved_by, told_by
 from support.reports import contents
 
 NAMES = "ABCDE"
@@ -83,9 +83,9 @@ def problem(world, root):
             wrong["killed and resumed"] = "other bytes"
         if number:
             with RunDiff(open_past_run(chain.folder(number - 1)), open_past_run(folder)) as diff:
-                counts = {state: total.count for state, total in report.summary.open_findings.by_state.items()}
-                if counts != diff.counts:
-                    wrong["diff"] = counts, diff.counts
+                apart = {name: each for name, each in moved_by(diff.open_findings).items() if told[name] != each}
+            if apart:
+                wrong["diff"] = {name: told[name] for name in apart}, apart
         if wrong:
             lines = (f"{name}: expected and told: {each}" for name, each in wrong.items())
             return number, "\n".join((f"night {number}", *lines)), set(wrong)

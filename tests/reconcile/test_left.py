@@ -86,14 +86,6 @@ async def test_unusable_row(night):
     assert (after["no such"].bucket, after["R"].bucket) == (Bucket.MATCHED, Bucket.BREAK)
 
 
-async def test_outage_before_it_left(night):
-    """A row that an outage hid in the night before it left has left the ledger like any other that matched."""
-    first = await night(ledger_of("ABC"), ANSWERS)
-    second = await night(ledger_of("ABC"), dict.fromkeys("ABC", DOWN), previous=first, stall_timeout=0.01)
-    third = await night(ledger_of("AB"), ANSWERS, previous=second)
-    assert third.states == {("C", LEFT): "new"}
-
-
 async def test_until_it_is_back(night):
     """It is a break in every file, with its amount and its age, until the ledger lists it again; then it may reopen."""
     first = await night(ledger_of("ABC"), ANSWERS)

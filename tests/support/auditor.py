@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import attrs
 
-from support.chain import LIMIT
+from support.chain import LIMIT, MOVES
 
 OF_STATUS = {
     ("Paid", "Pending"): "recorded_not_paid",
@@ -72,7 +72,7 @@ class Expected:
         yield "status", 1 if are_breaks else 75 if self.unresolved else int(self.newly_unknown)
         for name in ("found", "accepted", "unresolved", "rejected", "not_known"):
             yield name, getattr(self, name)
-        for name in () if is_first else ("opening", "new", "reopened", "resolved", "changed", "closing"):
+        for name in () if is_first else MOVES:
             yield name, (self.counts[name], self.money[name])
 
 
@@ -106,6 +106,8 @@ class Auditor:
                 not self.world.has_times or facts.created.get(name, facts.today) >= start
             )
             self._one(report, name, known, facts, is_covered)
+        at_stake = [max(stake for _, stake in known.open.values()) for known in self.noted.values() if known.open]
+        report.counts["payments"], report.money["payments"] = len(at_stake), sum(at_stake)
         return report.items(is_first=len(self.found) == 1)
 
     def _one(self, report, name, known, facts, is_covered):

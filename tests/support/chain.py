@@ -27,6 +27,7 @@ from support.virtual_time import VirtualTimeLoop
 
 COLUMNS = ("reference", "amount", "status", "created_at")
 KINDS = Kinds(column="type", charge=("payment",), refund=("chargeback",))
+MOVES = ("opening", "new", "reopened", "resolved", "changed", "closing", "payments")
 LIMIT = 150
 """The largest difference that a rule accepts."""
 
@@ -301,7 +302,6 @@ def told_by(folder, report):
     findings = [(name, bucket, each) for row, name, bucket in rows for each in row["findings"]]
     has_memory = (folder / "history.jsonl").exists()
     gone = [line for line in rows_of(folder, "history.jsonl") if "known" in line] if has_memory else []
-    opened, names = report.summary.open_findings, ("opening", "new", "reopened", "resolved", "changed", "closing")
     return {
         "verdict": report.summary.verdict.value,
         "status": report.summary.exit_status(),
@@ -313,5 +313,9 @@ def told_by(folder, report):
         "not_known": {
             (line["reference"], line["code"]) for line in gone if line["state"] == "not_known" and not line["is_old"]
         },
-        **{name: (getattr(opened, name).count, getattr(opened, name).amount) for name in names},
+        **moved_by(report.summary.open_findings),
     }
+
+
+def moved_by(found):
+    return {name: (getattr(found, name).count, getattr(found, name).amount) for name in MOVES}
