@@ -28,9 +28,9 @@ from attrs import define, field, fields
 
 from payclient.protocol import DOCUMENTED, Transaction, documented_values
 from payclient.reconcile._atomic import FOLDER_MODE, check_own, own
+from payclient.reconcile._fields import ABSENT, KINDS, Entry, RejectedEntry, checked_entry
 from payclient.reconcile._judgement.errors import JournalError, JournalWriteError
 from payclient.reconcile._judgement.sides import Answer, Observation
-from payclient.reconcile.ledger import ABSENT, KINDS, Entry, RejectedEntry, checked_entry
 
 # ruff: noqa: S608  no text of a stranger is in a query. What is put together are names of columns
 

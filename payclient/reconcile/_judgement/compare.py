@@ -11,7 +11,7 @@ from attrs import define, evolve, field
 
 from payclient._shared.escape import escape_unprintable, quote
 from payclient.protocol import Transaction, missing_amount, text_stated
-from payclient.reconcile._fields import COMPARED_FIELDS, Field
+from payclient.reconcile._fields import COMPARED_FIELDS, Field, Text
 from payclient.reconcile._judgement.codes import CLOSED, OF_TEXTS, Assumed, Code, Severity, Status, folded, states_none
 from payclient.reconcile._judgement.findings import Finding, Side, in_order
 from payclient.reconcile._judgement.rules import (
@@ -24,7 +24,7 @@ from payclient.reconcile._judgement.rules import (
     limit_text,
 )
 from payclient.reconcile._judgement.sides import Payout, Settled, StatementSide, StatementTotals
-from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry, Text
+from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 
 
 def excuse(entry: Entry, at: datetime, rules: Rules) -> str:

@@ -32,7 +32,7 @@ from payclient.reconcile._fields import ABSENT, COMPARED, FIELDS, Entry, Rejecte
 from payclient.reconcile._judgement.codes import WORDS, Assumed, Code, Status, folded, normalise, states_none
 from payclient.reconcile._judgement.errors import RulesError
 from payclient.reconcile._judgement.findings import Finding
-from payclient.reconcile.ledger import PLAIN, CellProblem, Dialect, Ledger, LedgerError, SignLaw
+from payclient.reconcile.ledger import CellProblem, Dialect, Ledger, LedgerError, SignLaw
 
 _MAX_WHOLE = 10**18
 _DECIMAL_PLACES = 6
@@ -631,7 +631,7 @@ class StatementRules:
     ignore_columns: tuple[str, ...] = field(
         default=(), converter=to_texts, validator=are_texts("a list of names of columns", str.strip)
     )
-    reading: Dialect = field(default=PLAIN, validator=instance_of(Dialect))
+    reading: Dialect = field(default=Dialect(), validator=instance_of(Dialect))
     kind: Kinds | None = field(default=None, validator=optional(instance_of(Kinds)))
     new_lines_only: bool = field(default=False, validator=is_flag)
 
@@ -753,7 +753,7 @@ class Rules:
     not_found_messages: tuple[str, ...] = field(default=(), converter=to_texts, validator=_are_texts)
     may_leave: bool = field(default=False, validator=is_flag)
     material_from: int | None = field(default=None, validator=is_whole)
-    ledger: Dialect = field(default=PLAIN, validator=instance_of(Dialect))
+    ledger: Dialect = field(default=Dialect(), validator=instance_of(Dialect))
     tolerances: Mapping[str, Tolerance] = field(default=EMPTY, converter=to_table, validator=has_only(*MONEY))
     statuses: Mapping[str, Status] = field(default=EMPTY, converter=_to_statuses)
     methods: Mapping[str, str] = field(default=EMPTY, converter=_to_methods)

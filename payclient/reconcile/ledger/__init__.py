@@ -5,8 +5,6 @@ from payclient.reconcile._fields import COMPARED as COMPARED
 from payclient.reconcile._fields import COMPARED_FIELDS as COMPARED_FIELDS
 from payclient.reconcile._fields import FIELDS as FIELDS
 from payclient.reconcile._fields import KINDS as KINDS
-from payclient.reconcile._fields import Text as Text
-from payclient.reconcile._fields import checked_entry as checked_entry
 from payclient.reconcile.ledger._columns import CellProblem as CellProblem
 from payclient.reconcile.ledger._columns import Columns, LedgerError
 from payclient.reconcile.ledger._columns import LedgerChangedError as LedgerChangedError
@@ -16,7 +14,6 @@ from payclient.reconcile.ledger._columns import read_only as read_only
 from payclient.reconcile.ledger._left_out import Excluded as Excluded
 from payclient.reconcile.ledger._left_out import UnreadSheet as UnreadSheet
 from payclient.reconcile.ledger._left_out import UnusedColumn as UnusedColumn
-from payclient.reconcile.ledger._notation import PLAIN as PLAIN
 from payclient.reconcile.ledger._notation import Dialect
 from payclient.reconcile.ledger._notation import SignLaw as SignLaw
 from payclient.reconcile.ledger._notation import combined as combined

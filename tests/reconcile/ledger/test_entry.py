@@ -8,7 +8,8 @@ from attrs import asdict
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from payclient.reconcile.ledger import ABSENT, FIELDS, Entry, RejectedEntry, RowReader, checked_entry, find_columns
+from payclient.reconcile._fields import checked_entry
+from payclient.reconcile.ledger import ABSENT, FIELDS, Entry, RejectedEntry, RowReader, find_columns
 
 MONEY = ("amount", "fee", "amount_received")
 TEXTS = ("merchant_reff", "status", "payment_method", "payment_code")
