@@ -146,9 +146,9 @@ class ObservedCapacity(Capacity):
         return opens_at
 
     def accepted(self, ticket, now, **options):
-        before, is_old, limit = self._slow_start, ticket.started_at < self._cut_at, self.limit(now)
+        before, is_old = self._slow_start, ticket.started_at < self._cut_at
         super().accepted(ticket, now, **options)
-        has_grown = self.limit(now) > limit
+        has_grown = self._slow_start > before  # a bound grows with the time in round trips, which each answer changes
         if has_grown and is_old:
             self.fail("growth", f"by ticket {ticket.number}, sent before the last cut")
         if has_grown and ticket.load * 2 < before:
@@ -276,10 +276,10 @@ class ObservedLimiter(Limiter):
             self._world.fail("pause", "the service has asked for none")
         super().release(ticket, signal, pause=pause, **options)
         outage = self._outage
-        if self._is_out and not outage.is_on and is_answered and signal in (Signal.ACCEPTED, Signal.THROTTLED):
-            self._is_out = False
-            if outage.rejected > outage._rejected_before and self.limit > 2.0 + 1e-9:
-                self._world.fail("slow start", f"{self.limit:.3f} attempts at once after an outage")
+        has_ended, self._is_out = self._is_out and not outage.is_on, self._is_out and outage.is_on
+        has_ended &= is_answered and signal in (Signal.ACCEPTED, Signal.THROTTLED)  # later, slow start has doubled
+        if has_ended and outage.rejected > outage._rejected_before and self.limit > 2.0 + 1e-9:
+            self._world.fail("slow start", f"{self.limit:.3f} attempts at once after an outage")
         if self.capacity._slow_start > before and not is_answered and signal in (Signal.ACCEPTED, Signal.SILENT):
             self._world.fail("growth", f"from {before:.3f} by an attempt without an answer")
 
