@@ -3,6 +3,7 @@ How much the service takes, learnt from the results of attempts: a number in fli
 
 1.  The rate is unlimited until three of the last fifty requests were refused for load. If the last was alone in flight,
     after fewer than ten answers in two seconds, it takes three in a row: the throughput of a quiet time proves little.
+    Until then refusals are chance, too, while most are accepted and more and more is answered.
     Then a token bucket is filled at a rate that begins a tenth below the good throughput (`w_max`), approaches it,
     stays near it and grows again: a cubic in time, so a raised limit is found. A cut lowers `w_max` by half of that
     tenth. A high rate takes longer to grow, so that clients on one limit converge. Rows and polls yield to awaited
@@ -20,8 +21,10 @@ How much the service takes, learnt from the results of attempts: a number in fli
     one is refused, it may have met a limit of the rate that allows no burst. Once there is a rate, an early refusal is
     about it.
 5.  Slow start: at the start, after a pause, an outage and a closed time, few may be in flight, and one more for each
-    accepted attempt. At the start and after an outage they double after each half second until any of them is heard:
-    a slow service would answer one after the other, each too late for the next.
+    accepted attempt. If more in flight bring no more answers, it has led too far: as many as were answered in a round
+    trip may be. If it comes to its end although some were refused, that share is normal (rule 7). At the start and
+    after an outage they double after each half second until any of them is heard: a slow service would answer one
+    after the other, each too late for the next.
 6.  Some failures of the service are normal. Two of them are worth a refusal in rule 4. If, of the last 50, requests
     exceed twice the accepted ones, a fifth fewer may be in flight. If ten times, failures count as refusals. A seventh
     more is enough if the failed ones had more in flight: others share that limit. Then as many as the accepted had may
@@ -33,7 +36,8 @@ How much the service takes, learnt from the results of attempts: a number in fli
     rate, the remaining refusals are normal. Then each accepted attempt pays for twice as many, and only a refusal
     that is not paid for may cut. If they are a large share, the cuts were wrong: slow start begins again, without a
     rate. An awaited lookup has little time: for it, 3 % are normal from the start, and a rate lower by 15 % is enough
-    to decide. For a row or a poll it is 1 % and 60 %, because most limits are not of this kind.
+    to decide. For a row or a poll it is 1 % and 60 %, and the rate of before is void after twenty seconds, because
+    most limits are not of this kind: a rate also falls when other clients grow.
     A closed time shows no such share, and what was counted before it is dropped.
 8.  Workers that share a key grow more slowly, because each sees only its own refusals. The numbers of rules 1 and 7
     are for all of them together.
@@ -73,9 +77,11 @@ _ROUNDED = 0.25  # a bound between two numbers is the higher one from three quar
 _QUEUED = 4.0  # times the fastest response
 _TRIPS = 8.0  # round trips in which a bound doubles at least
 _FAILURES = 2  # failures count as one refusal: some are normal
+_GROWING = 0.6  # part of the answers of four round trips in the last two: more than before
 _ENOUGH = 3  # refusals, of all workers together. Fewer may be chance
-_AWAITED = 0.85, 20, 0.03  # share of the peak below which a rate has fallen, attempts there, and refusals paid for
-_BULK = 0.4, 50, 0.01
+# Share of the peak below which a rate has fallen, attempts there, refusals paid for, and seconds until a peak is old.
+_AWAITED = 0.85, 20, 0.03, math.inf
+_BULK = 0.4, 50, 0.01, 20.0
 _MARGIN = 2.0  # normal refusals that each accepted attempt pays for besides
 _KEPT = 0.5  # remaining part of the refused share after a cut, and of the number in flight after late answers
 _LARGE, _MAX_NORMAL = 0.12, 0.5  # normal shares
@@ -117,8 +123,7 @@ class Capacity:
         self._cut_at = -math.inf
         self._was_awaited, self._doubling = True, _DOUBLING[True]  # who was refused at the last cut
         self._accepted_since_cut = self._refused_since_cut = 0
-        self._peak = 0.0  # the highest good throughput since the tallies began
-        self._near, self._fallen = [0, 0], [0, 0]  # accepted and refused at about that rate, and at a lower one
+        self._begin_tallies(0.0)
         self._normal = 0.0  # the share that is refused at any rate
         self._saved = 0.0  # refusals that are paid for
         self._in_a_row = 0  # refusals, without an acceptance between them
@@ -225,34 +230,58 @@ class Capacity:
             self._open(now, row)
         if self.w_max < math.inf or self._normal:
             self._tally(ticket, now, is_refused=False)
-        elif self._saved < _MANY:
-            self._saved += (_AWAITED if ticket.is_awaited else _BULK)[2] / self._workers
+        else:
+            self._near[False] += 1
+            if self._saved < _MANY:
+                self._saved += (_AWAITED if ticket.is_awaited else _BULK)[2] / self._workers
         if ticket.load * 2 >= self._slow_start:
             self._slow_start += 1
             if self._slow_start >= self.concurrency(now):
-                self._slow_start = math.inf
+                self._end_slow_start()
 
     def throttled(self, ticket: Ticket, now: float) -> None:
         self._recent.append((ticket, False))
         self._grown_at = math.inf
         is_limited, is_late = self.w_max < math.inf, self._is_late(ticket, now)
-        is_crowded = (is_late or not is_limited) and self._is_crowded(ticket, now)
+        is_growing = self._is_growing(ticket, now)
+        is_crowded = not is_growing and (is_late or not is_limited) and self._is_crowded(ticket, now)
         if is_crowded or ticket.started_at < self._cut_at:
             return
-        if is_limited:
-            self._tally(ticket, now, is_refused=True)
+        self._tally(ticket, now, is_refused=True)
+        if is_growing:
+            return
         self._note_refusal(ticket, now)
         if self._slow_start < math.inf and is_limited and (is_late or self._is_row()):
             self._slow_start = 1.0
         is_quiet = ticket.load == 1 and self._answers(now) < _MIN_RECENT and self._in_a_row < _ENOUGH
         refused = sum(not is_accepted for _, is_accepted in self._recent)
         may_cut = now >= self._cut_at + max(_MIN_CUT_GAP, 2 * self.round_trip)
-        may_cut &= self._accepted_since_cut > 0 if is_limited else refused * self._workers >= _ENOUGH and not is_quiet
+        may_cut &= is_limited or (refused * self._workers >= _ENOUGH and not is_quiet)
+        may_cut &= self._accepted_since_cut > 0
         if may_cut and self._saved >= 1 and not self._is_row():
             self._saved -= 1
         elif may_cut:
             self._was_awaited = ticket.is_awaited
             self._cut(now)
+
+    def _is_growing(self, ticket: Ticket, now: float) -> bool:
+        """Return whether refusals are chance: few, or beside more and more answers. Bound the number in flight then."""
+        newest, both = (self._answers(now, trips * self.round_trip) for trips in (2, 4))
+        if self._normal or self.w_max < math.inf or self._bound < math.inf or not newest:
+            return False
+        accepted = sum(is_accepted for _, is_accepted in self._recent)
+        refused = len(self._recent) - accepted
+        if refused * self._workers < _ENOUGH or (refused < accepted and newest > _GROWING * both):
+            return True
+        if ticket.load * 2 >= self._slow_start:  # it has led too far
+            self._bound, self._bound_at = max(self._initial, newest / 2), now
+        return False
+
+    def _end_slow_start(self) -> None:
+        """Take the share that was refused on its way for normal, if no limit was met."""
+        self._slow_start = math.inf
+        if self.w_max == self._bound == math.inf and self._near[True] >= _ENOUGH:
+            self._normal, self._saved = self._near[True] / sum(self._near), _MANY
 
     def overloaded(self, ticket: Ticket, now: float) -> None:
         """Record that the service, or the network, failed."""
@@ -296,21 +325,18 @@ class Capacity:
 
     def _tally(self, ticket: Ticket, now: float, *, is_refused: bool) -> None:
         """Learn the share that is refused at any rate."""
-        of_peak, enough, paid = _AWAITED if ticket.is_awaited else _BULK
+        of_peak, enough, paid, old = _AWAITED if ticket.is_awaited else _BULK
         if not is_refused:
             self._saved = min(_MANY, self._saved + paid / self._workers + _MARGIN * self._normal / (1 - self._normal))
-        if self.w_max == math.inf:
-            return
-        if self.w_max > self._peak:
-            self._begin_tallies()
+        is_old = now > self._began_at + old and sum(self._near) > enough
+        if self.w_max < math.inf and (self.w_max > self._peak or is_old):
+            self._begin_tallies(now)
         tally = self._fallen if self._cubic(now) < self._peak * of_peak else self._near
         tally[is_refused] += 1
         if is_refused:
             return  # it may be the first of a closed time
         near, fallen = (each[True] / max(_AWAITED[1], sum(each)) for each in (self._near, self._fallen))
-        told = self._fallen[True]
-        enough = _AWAITED[1] if told >= _MANY else enough
-        if sum(self._fallen) >= enough and told >= _ENOUGH:
+        if sum(self._fallen) >= enough and self._fallen[True] >= _ENOUGH:
             if _KEPT * near <= fallen <= _MAX_NORMAL:
                 if not self._normal and fallen >= _LARGE:
                     self.w_max, self._cut_at, self._bound = math.inf, now, math.inf
@@ -320,11 +346,12 @@ class Capacity:
             self._normal = near
         else:
             return
-        self._begin_tallies()
+        self._begin_tallies(now)
 
-    def _begin_tallies(self) -> None:
-        self._peak = self.w_max if self.w_max < math.inf else 0.0
-        self._near, self._fallen = [0, 0], [0, 0]
+    def _begin_tallies(self, now: float) -> None:
+        self._began_at = now
+        self._peak = self.w_max if self.w_max < math.inf else 0.0  # the highest good throughput since then
+        self._near, self._fallen = [0, 0], [0, 0]  # accepted and refused at about that rate, and at a lower one
 
     def _is_row(self) -> bool:
         return self._in_a_row > 1 and self._normal**self._in_a_row < _UNLIKELY
@@ -343,12 +370,10 @@ class Capacity:
     def _open(self, now: float, row: int) -> None:
         closed_at, self._closed_at = self._closed_at, math.inf
         is_by_chance, self._was_paused = row < _LONG_ROW and not self._was_paused, False
-        if now - closed_at < _LONG or (is_by_chance and self.w_max > _MIN_RATE):
+        if now - closed_at < _LONG or is_by_chance:
             return
-        self._begin_tallies()
-        if self.w_max <= _MIN_RATE:
-            self.w_max = math.inf  # only its closing was learnt
-        elif self._opened_at > -math.inf:
+        self._begin_tallies(now)
+        if self._opened_at > -math.inf:
             before, self._period = self._period, now - self._opened_at
             share = (closed_at - self._opened_at) / self._period
             if share < 0.5 or 1 / _SAME_PERIOD < self._period / before < _SAME_PERIOD:  # otherwise it was a storm
@@ -357,5 +382,5 @@ class Capacity:
         self._cut_at = self._opened_at = now
         self._slow_start = 1.0
 
-    def _answers(self, now: float) -> int:
-        return sum(at >= now - _WINDOW for at in self._answered_at)
+    def _answers(self, now: float, seconds: float = _WINDOW) -> int:
+        return sum(at >= now - seconds for at in self._answered_at)

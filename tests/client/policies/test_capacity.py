@@ -52,7 +52,7 @@ def busy(seconds, load=2):
     return ["A" * load] * round(seconds * 10)
 
 
-LIMITED = [*busy(0.8), "TA", "TA", *busy(1.9), "TAA", "T"]
+LIMITED = [*busy(0.8), "TA", "TA", *busy(1.9), 0.05, "TAA", "T"]
 """A good throughput, 19 a second in the last two seconds, and refusals with few others in flight, the last too many."""
 
 
@@ -74,6 +74,9 @@ CASES = [
     case("up to the highest", 10, math.inf, *["A" * 10] * 5, highest=10),
     case("attempts that used less than half say nothing", 8, math.inf, "AAA", initial=8.0),
     case("silent attempts say nothing", 4, math.inf, "SSSS"),
+    case("refusals are chance while more is answered", 23, math.inf, "AAAT", "TAAAAAAA", "TTTAAAAAAAAAAAAA", **ROWS),
+    case("not if most are refused", 4, math.inf, "AAAT", "AATTTTTT", **ROWS),
+    case("nor if no more is answered", 7, math.inf, "AAAT", *["AAAAAAAT"] * 6, initial=8.0, **ROWS),
     # the rate
     case("two refusals may be chance", None, math.inf, *LIMITED[:-1]),
     case("three make a rate, a tenth below the throughput", None, 17.1, *LIMITED),
@@ -100,7 +103,7 @@ CASES = [
     case("a normal share makes a row of two likely", None, math.inf, *LIMITED, *SIXTH * 20, "T", "T"),
     case("but not one of four", None, 1.875, *LIMITED, *SIXTH * 20, *["T"] * 4),
     # the number in flight
-    case("a refusal with more in flight than any accepted one bounds it", 8, math.inf, *["A" * 8] * 8, (9, "T")),
+    case("a refusal with more in flight than any accepted one bounds it", 8, math.inf, *["A" * 8] * 8, (11, "TTT")),
     case("two failures bound it as well", 8, math.inf, *["A" * 8] * 8, (9, "O"), (9, "O")),
     case("one failure does not", 17, math.inf, *["A" * 8] * 8, (9, "O")),
     case(
@@ -114,8 +117,8 @@ CASES = [
         initial=64.0,
         **ROWS,
     ),
-    case("the bound doubles after eight seconds", 16, math.inf, *["A" * 8] * 8, (9, "T"), 8.0),
-    case("up to the highest", 10, math.inf, *["A" * 8] * 8, (9, "T"), 80.0, highest=10),
+    case("the bound doubles after eight seconds", 16, math.inf, *["A" * 8] * 8, (11, "TTT"), 8.0),
+    case("up to the highest", 10, math.inf, *["A" * 8] * 8, (11, "TTT"), 80.0, highest=10),
     case("others of the same congestion do not lower it", 8, math.inf, *["A" * 8] * 8, (12, "TTTT")),
     # failures
     case("half of the attempts may fail", None, math.inf, "A" * 10 + "O" * 10),
@@ -167,6 +170,26 @@ def test_storm_is_not_normal(near, fallen):
     assert capacity._normal == 0.0
 
 
+@pytest.mark.parametrize(("seconds", "normal"), [(0.0, 0.06), (21.0, 0.0)])
+def test_old_peak_of_rows(seconds, normal):
+    """A row's rate that has fallen since long was lowered by other clients: their refusals aren't normal."""
+    attempts = Attempts(is_awaited=False)
+    attempts.play(*LIMITED)
+    capacity = attempts.capacity
+    capacity._peak, capacity._near = 4 * capacity.w_max, [90, 10]
+    attempts.now += seconds
+    for ticket, shown in zip(attempts.take(50), "TTT" + "A" * 47, strict=True):
+        attempts.end(ticket, shown)
+    assert capacity._normal == normal
+
+
+def test_share_of_slow_start():
+    """What is refused beside more and more answers, until as many are in flight as may be, is normal."""
+    attempts = Attempts(is_awaited=False, highest=16)
+    attempts.play("AAAT", "TAAAAAAA", "TTTAAAAAAAAAAAAA")
+    assert attempts.capacity._normal == pytest.approx(0.2, abs=0.05)
+
+
 def test_normal_share_is_forgotten():
     """Refusals stop being normal when there are less than half as many."""
     attempts = Attempts()
@@ -200,7 +223,7 @@ def test_limit_per_minute():
     """When it is closed again and again, the rate becomes the mean over open and closed times, and grows as slowly."""
     attempts = Attempts(initial=64.0)
     for _ in range(2):
-        attempts.play(*busy(6.0, load=10), "T", "T")
+        attempts.play(*busy(6.0, load=10), "T" * 4)
         attempts.play(*["T", 1.0] * 49)
     attempts.play("A")
     assert attempts.capacity.rate(attempts.now) == pytest.approx(9, rel=0.15)
@@ -256,7 +279,7 @@ def test_early_refusals(others, pace):
 def test_pace_under_a_bound():
     """While the number in flight is bounded, attempts do not start together."""
     attempts = Attempts()
-    attempts.play(*["A" * 8] * 8, (9, "T"))
+    attempts.play(*["A" * 8] * 8, (11, "TTT"))
     capacity, now = attempts.capacity, attempts.now
     assert capacity.opens_at(now) == now
     capacity.take(now, 1)
