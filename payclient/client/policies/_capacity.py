@@ -1,9 +1,9 @@
 """
 How much the service takes, learnt from the results of attempts: a number in flight and a rate.
 
-1.  The rate is unlimited until three of the last fifty requests were refused for load. If the last was alone in flight,
-    after fewer than ten answers in two seconds, it takes three in a row: the throughput of a quiet time proves little.
-    Until then refusals are chance, too, while most are accepted and more and more is answered.
+1.  The rate is unlimited until ten attempts were accepted, and three of the last fifty refused for load: the throughput
+    of the first moments says little. Refusals are chance until then, and while most are accepted and more and more is
+    answered.
     Then a token bucket is filled at a rate that begins a tenth below the good throughput (`w_max`), approaches it,
     stays near it and grows again: a cubic in time, so a raised limit is found. A cut lowers `w_max` by half of that
     tenth. A high rate takes longer to grow, so that clients on one limit converge. Rows and polls yield to awaited
@@ -253,10 +253,9 @@ class Capacity:
         self._note_refusal(ticket, now)
         if self._slow_start < math.inf and is_limited and (is_late or self._is_row()):
             self._slow_start = 1.0
-        is_quiet = ticket.load == 1 and self._answers(now) < _MIN_RECENT and self._in_a_row < _ENOUGH
         refused = sum(not is_accepted for _, is_accepted in self._recent)
         may_cut = now >= self._cut_at + max(_MIN_CUT_GAP, 2 * self.round_trip)
-        may_cut &= is_limited or (refused * self._workers >= _ENOUGH and not is_quiet)
+        may_cut &= is_limited or (refused * self._workers >= _ENOUGH and len(self._answered_at) >= _MIN_RECENT)
         may_cut &= self._accepted_since_cut > 0
         if may_cut and self._saved >= 1 and not self._is_row():
             self._saved -= 1
