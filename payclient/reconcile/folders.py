@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import attrs
 
-from payclient._shared.escape import quote
+from payclient._shared.escape import escape_unprintable, quote
 from payclient.reconcile import Journal, changed_rules, rules_from_json
 from payclient.reconcile._atomic import read_own
 from payclient.reconcile._codec import as_json, from_json
@@ -268,13 +268,12 @@ def gaps(previous: Path, out: Path, also: Path | None) -> Iterator[tuple[str, st
     for journal in sorted(previous.resolve().parent.glob(f"*/{JOURNAL}")):
         folder = journal.parent
         if folder != out.resolve() and not (folder / MANIFEST).exists() and journal.stat().st_mtime_ns > ended:
-            what = f"the run in {quote(str(folder))} did not write its report, so nothing of it is known"
+            what = f"the run in '{escape_unprintable(str(folder))}' did not write its report, so nothing of it is known"
             yield what, "run its command again, and then this one with --previous and its folder"
     for folder in chain.forks:
         if folder != out.resolve():
-            what = (
-                f"the run in {quote(str(folder))} follows a run before {previous}, so its breaks are not followed here"
-            )
+            where = f"the run in '{escape_unprintable(str(folder))}'"
+            what = f"{where} follows a run before {previous}, so its breaks are not followed here"
             yield what, f"run its ledger again, with another --out and --previous {previous}"
     known = {integrity.of_manifest(also, "run")} if also else set[str]()
     for run in sorted({each.run for each in integrity.read_log(previous).latest.values() if each.acceptance}):
