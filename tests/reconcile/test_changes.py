@@ -2,12 +2,15 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from payclient import Transaction
 from payclient.reconcile import (
     STRICT,
     Bucket,
     Case,
     Code,
+    FeeSchedule,
     Finding,
     ResolvedBy,
     Row,
@@ -99,3 +102,44 @@ def test_severity():
     findings = [Finding(Code.MERCHANT_REFF_DIFFERS, "…", severity=severity) for severity in severities]
     rows = [Row(entry=Entry(line=1, reference="T1"), bucket=Bucket.BREAK, findings=(each,)) for each in findings]
     assert breaks_of(rows, run="a")[Code.MERCHANT_REFF_DIFFERS].severity is Severity.CRITICAL
+
+
+PAST, AHEAD = datetime(2026, 11, 1), datetime(2027, 1, 1)  # noqa: DTZ001  an expiry has no time zone
+MADE = {
+    "late_payment": ({"status": "Canceled"}, {}),
+    "paid_not_recorded": ({"status": "Pending"}, {}),
+    "recorded_not_paid": ({"status": "Paid"}, {"status": "Failed"}),
+    "refund_not_recorded": ({"status": "Paid"}, {"status": "Refunded"}),
+    "refund_not_made": ({"status": "Refunded"}, {}),
+    "unknown_status": ({"status": "Settled"}, {}),
+    "pending_on_one_side": ({"status": "Canceled", "expdate": AHEAD}, {"status": "Pending"}),
+    "closed_differently": ({"status": "Canceled"}, {"status": "Failed"}),
+    "stale_pending": ({"status": "Pending", "expdate": PAST}, {"status": "Pending"}),
+    "underpaid": ({"amount": 9}, {}),
+    "overpaid": ({"amount": 4}, {}),
+    "fee_differs": ({"fee": 2}, {"fee": 1}),
+    "fee_off_schedule": ({"fee": 1, "amount": 5, "payment_method": "VA"}, {"fee": 1, "payment_method": "VA"}),
+    "net_differs": ({"amount_received": 4}, {"amount_received": 5}),
+    "short_received": ({"fee": 1, "amount": 5}, {"amount_received": 3}),
+    "merchant_reff_differs": ({"merchant_reff": "A"}, {"merchant_reff": "B"}),
+    "method_differs": ({"payment_method": "VA"}, {"payment_method": "QR"}),
+    "payment_code_differs": ({"payment_code": "11"}, {"payment_code": "12"}),
+    "expiry_differs": ({"expdate": AHEAD}, {"expdate": PAST}),
+    "missing_at_service": ({"status": "Paid", "amount": 5}, NOT_FOUND),
+}
+"""A ledger row and an answer with each finding that the two alone make."""
+
+
+@pytest.mark.parametrize("assumed", ["paid", "none"])
+@pytest.mark.parametrize("code", MADE)
+def test_what_is_left_out_resolves_nothing(code, assumed):
+    """A break is not known, or still there, on a night that has no column for what it is about, or an empty cell."""
+    (ledger, service), rules = MADE[code], Rules(assume_status=assumed, fees={"VA": FeeSchedule(flat=3)})
+    was = [judged(ledger, service, rules=rules)]
+    assert code in breaks_of(was, run="a")
+    empty = [{**ledger, name: None} for name in ledger if name not in ("amount", "status", "fee")]
+    for less in [{other: ledger[other] for other in ledger if other != name} for name in ledger] + empty:
+        states = {
+            each.now.code.value: each.now.state.value for each in changes(was, judged(less, service, rules=rules))
+        }
+        assert states[code] in ("not_known", "still_open", "changed"), less

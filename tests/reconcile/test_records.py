@@ -497,16 +497,24 @@ async def test_accepted_without_a_statement(night):
     assert fourth.states == {("A", "not_settled"): "reopened"}
 
 
-async def test_column_that_left(night):
-    """A break about a column that the ledger has lost is not known until the column is back."""
-    answers = {"A": paid("A", fee=2)}
-    first = await night([entry("A", fee=1)], answers)
-    second = await night([entry("A")], answers, previous=first)
-    assert (second.states, second["A"].bucket) == ({("A", "fee_differs"): "not_known"}, Bucket.OPEN)
-    third = await night([], answers, previous=second, rules=Rules(may_leave=True))
-    assert third.states == {("A", "fee_differs"): "not_known"}
-    back = await night([entry("A", fee=2)], answers, previous=third)
-    assert back.states == {("A", "fee_differs"): "resolved"}
+@pytest.mark.parametrize("assumed", ["paid", "none"])
+@pytest.mark.parametrize(
+    ("code", "with_column", "without", "right"),
+    [
+        ("fee_differs", entry("A", fee=1), entry("A"), entry("A", fee=2)),
+        ("late_payment", entry("A", status="Canceled"), Entry(line=2, reference="A", amount=9), entry("A")),
+    ],
+)
+async def test_column_that_left(night, code, with_column, without, right, assumed):
+    """A break about a column that the ledger has lost is not known until the column is back, whatever is assumed."""
+    answers, rules = {"A": paid("A", fee=2)}, Rules(may_leave=True, assume_status=assumed)
+    first = await night([with_column], answers, rules=rules)
+    second = await night([without], answers, previous=first, rules=rules)
+    assert (second.states, second["A"].bucket) == ({("A", code): "not_known"}, Bucket.OPEN)
+    third = await night([], answers, previous=second, rules=rules)
+    assert third.states == {("A", code): "not_known"}
+    back = await night([right], answers, previous=third, rules=rules)
+    assert back.states == {("A", code): "resolved"}
 
 
 async def test_known_from_a_ledger(night):

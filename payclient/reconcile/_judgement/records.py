@@ -194,13 +194,30 @@ def _unknown(was: BreakRecord, rows: Sequence[Row], is_judged: Callable[[str], b
         return f"{unjudged.bucket}: {unjudged.reason}"
     if was.code.is_of_statement and all(row.other_side is None for row in rows):
         return _NO_STATEMENT
-    name, is_same = was.code.fields[0], was.ledger == _fingerprint(was.code, _entries(rows))
-    if len(was.code.fields) == 1 and not is_same and all(getattr(row.entry, name, None) is ABSENT for row in rows):
-        return f"the later run has no column for {name}"
+    if was.ledger != _fingerprint(was.code, _entries(rows)) and (why := _not_compared(was.code, rows)):
+        return why
     others = (other for ledger, _ in was.sides for other in read_list(str(ledger)))
     if was.code is not Code.PAID_TWICE or all(map(is_judged, others)):
         return ""
     return "it was paid twice, and the later run does not know the state of the other payment"
+
+
+def _not_compared(code: Code, rows: Sequence[Row]) -> str:
+    """Return why *rows* without a finding of *code* do not show that it is gone. Empty if they do."""
+    # A status that is only assumed shows nothing.
+    name = code.fields[0] if len(code.fields) == 1 or code.is_of_status else ""
+    if name and all(getattr(row.entry, name, None) is ABSENT for row in rows):
+        return f"the later run has no column for {name}"
+    for row in rows:
+        expiries = getattr(row.entry, "expdate", None), getattr(row.transaction, "expdate", None)
+        if code is Code.STALE_PENDING and row.bucket is Bucket.OPEN and {*expiries} <= {ABSENT, None}:
+            return "the later run knows no expiry"
+        for each in row.findings:
+            is_empty = each.code is Code.NOT_COMPARED and getattr(row.entry, name or "line") is None
+            is_half = code is Code.SHORT_RECEIVED and each.code is Code.SERVICE_ARITHMETIC and each.leakage
+            if is_half or (is_empty and name not in ("fee", "status")):  # an empty one of these is compared
+                return each.sentence
+    return ""
 
 
 def _resolved_by(was: BreakRecord, rows: Sequence[Row], unchanged: Collection[ResolvedBy]) -> ResolvedBy:
@@ -316,7 +333,7 @@ def with_history(
     """
     Return *row* of *run* with the age of each of its breaks, as the previous run knows them.
 
-    A row that matches stays open while the run cannot tell what it was followed for: without a statement, or the
+    A row that matches stays open while the run does not know what it was followed for: without a statement, or the
     column of a break.
     """
     if earlier is None or row.reference is None:
