@@ -126,7 +126,7 @@ class PastRun:
             settled = report_rows.settled_from(memory["settled"])
         is_paid, entries = Status.PAID in states, [entry for row in judged for entry in _entries(row)]
         is_open = any(known.is_open for known in breaks.values())
-        has_left = 0 < sum(has_left for _, has_left, *_ in found) == len(judged)
+        has_left = any(has_left for _, has_left, *_ in found)
         is_carried = not is_listed and (has_left or is_open or any(row.bucket is not Bucket.MATCHED for row in judged))
         record = nights.ReferenceRecord(
             reference=reference,
@@ -135,7 +135,7 @@ class PastRun:
             other_state="" if is_paid or not states else states[0],
             settled=None if settled is None else attrs.evolve(settled, lines=(), before=None),
             has_left=has_left and not is_listed,
-            was_rejected=is_carried and any(row.was_rejected or not entries for row in judged),
+            was_rejected=is_carried and any(row.was_rejected or not _entries(row) for row in judged),
             was_in_ledger=bool(memory.get("was_in_ledger")) or any(side.was_in_ledger for side in sides),
             is_waiting=not is_open and any(row.is_waiting for row in judged),
             gone_for=memory.get("gone_for", 0),

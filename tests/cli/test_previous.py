@@ -242,3 +242,19 @@ def test_fail_on_partial(night):
     assert [night("20", "--fail-on", each, **options).status for each in ("medium", "info", "partial")] == [0, 0, 1]
     refused = night("20", "--fail-on", "severe", **options)
     assert (refused.status, "partial" in refused.err) == (2, True)
+
+
+def test_lost_without_a_reference(night, tmp_path):
+    """A row that could not be used and had no reference can't be followed: the night in which it is gone says so."""
+    other, lost = ",5000,Paid", ",7000,Paid"
+
+    def news(name, *lines, previous=()):
+        return news_of(night, tmp_path, name, *previous, lines=["T1,15000,Paid", *lines])
+
+    said = [["lost row without a reference", "amount 7,000"]]
+    assert news("20", lost, lost) == (1, "breaks", [])
+    assert news("21", lost, lost, previous=("--previous", "20")) == (1, "breaks", [])
+    assert news("22", lost, other, previous=("--previous", "21")) == (1, "breaks", said)
+    assert news("23", other, previous=("--previous", "22")) == (1, "breaks", said)
+    assert news("24", previous=("--previous", "22", "--fail-on-new", "critical"))[:2] == (1, "partial")
+    assert news("25", previous=("--previous", "24")) == (0, "clean", [])

@@ -242,3 +242,41 @@ async def test_judged_again(night, tmp_path):
         journal.set_note("identity", '{"rules": "{\\"may_leave\\":true}"}')
         with pytest.raises(JournalError, match="1 row left the ledger by may_leave = true, and was not looked up"):
             judge_again(journal, rules=Rules())
+
+
+@pytest.mark.parametrize("amount", [9, 8], ids=["matched", "underpaid"])
+@pytest.mark.parametrize("may_leave", [False, True])
+async def test_unusable_row_beside_another(night, amount, may_leave):
+    """A row that cannot be used is followed after it left, whatever became of another row with its reference."""
+    rules = Rules(may_leave=may_leave)
+    bad = RejectedEntry(line=7, reason="amount: '9E0'", reference="B")
+    first = await night([*ledger_of("AB"), bad], {**ANSWERS, "B": paid("B", amount)}, rules=rules)
+    before = first
+    for state in ("new", "still_open"):
+        before = await night(ledger_of("A"), ANSWERS, previous=before, rules=rules)
+        assert (before.summary.verdict, before["B"].bucket, before.states["B", LEFT]) == (
+            Verdict.BREAKS,
+            Bucket.BREAK,
+            state,
+        )
+    back = await night(ledger_of("AB"), ANSWERS, previous=before, rules=rules)
+    assert (back.summary.verdict, back.states) == (Verdict.CLEAN, {("B", LEFT): "resolved"})
+
+
+async def test_one_of_several_matched(night):
+    """A row that matched is missed, although another one with its reference was a break."""
+    twice = Accepted(
+        code="duplicate_reference",
+        reference="B",
+        ledger=2,
+        service="",
+        reason="two",
+        owner="Ana",
+        expires=date(2026, 12, 31),
+        largest_difference=99,
+    )
+    rules = Rules(accepted=[twice])
+    rows = [*ledger_of("AB"), entry("B", 8, line=9, created_at=DAY)]
+    first = await night(rows, ANSWERS, rules=rules)
+    second = await night(ledger_of("A"), ANSWERS, previous=first, rules=rules)
+    assert second.states == {("B", LEFT): "new", ("B", "overpaid"): "still_open"}

@@ -274,9 +274,10 @@ class StoredLines:
 
 _LISTED = "CREATE TEMP TABLE listed (reference TEXT, number INTEGER, amount TEXT, may_be_missed INTEGER)"
 _BOTH_LEDGERS = """
-    SELECT reference, 0 AS is_now, number, amount, may_be_missed FROM listed UNION ALL
-    SELECT coalesce(reference, ''), 1, 1, amount, 0 FROM entries WHERE position <= ?
-    ORDER BY reference
+    SELECT * FROM (
+        SELECT reference, 0 AS is_now, number, amount, may_be_missed FROM listed UNION ALL
+        SELECT coalesce(reference, ''), 1, 1, amount, 0 FROM entries WHERE position <= ?
+    ) ORDER BY reference, coalesce(amount, 0) + 0
 """
 _CREATIONS = "SELECT DISTINCT created_at FROM entries WHERE position <= ? AND length(created_at)"
 

@@ -18,7 +18,6 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import sha256
 from itertools import groupby
-from operator import itemgetter
 from typing import Any, TypeAlias
 
 from attrs import define, evolve, field, frozen
@@ -397,14 +396,15 @@ class LedgerChange:
     now: RowTotal = RowTotal()
     missing: RowTotal = RowTotal()  # rows that left, matched before and within the time that the ledger still covers
     references: tuple[str, ...] = ()  # the first of these
+    nameless: tuple[int, ...] = ()  # amounts of the first rows that left without a reference to follow them by
     covers_from: datetime | None = None  # the first creation in the ledger. None if no row has one
 
 
 def ledger_change(rows: Iterable[Sequence[Any]], covers_from: datetime | None) -> LedgerChange:
     """Return the change from *rows* in order: reference, is_now, number, amount, and whether it is missing if gone."""
     totals = {name: RowTotal() for name in ("before", "new", "left", "now", "missing")}
-    changed, references = 0, list[str]()
-    for reference, group in groupby(rows, key=itemgetter(0)):
+    changed, references, nameless = 0, list[str](), list[int]()
+    for (reference, of), group in groupby(rows, key=lambda row: (row[0], not row[0] and int(row[3] or 0))):
         sides, is_missing = [RowTotal(), RowTotal()], True
         for _, is_now, number, amount, may_be_missed in group:
             sides[is_now] += RowTotal(number, int(amount or 0))
@@ -416,10 +416,14 @@ def ledger_change(rows: Iterable[Sequence[Any]], covers_from: datetime | None) -
             totals["new" if more.rows > 0 else "left"] += more if more.rows > 0 else RowTotal() - more
         else:
             changed += more.amount
-        if is_missing:
+        if not reference:
+            nameless += [of] * min(-more.rows, 20 - len(nameless))
+        elif is_missing:
             totals["missing"] += sides[0]
             references += [reference][: 20 - len(references)]
-    return LedgerChange(**totals, changed=changed, references=tuple(references), covers_from=covers_from)
+    return LedgerChange(
+        **totals, changed=changed, references=tuple(references), nameless=tuple(nameless), covers_from=covers_from
+    )
 
 
 @define

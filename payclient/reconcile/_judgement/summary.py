@@ -208,6 +208,7 @@ class Compared:
         ignored: The columns of both files that are ignored by name, and may change the meaning of a row.
         unread_sheets: Other sheets of the files that have rows, if no sheet was chosen by name.
         news: What was compared in the previous run, or was not there: kind and name, as in `left_out`, or a new word.
+            Rows without a reference that left its ledger, too: no run can follow them.
     """
 
     fields: Mapping[str, int] = MappingProxyType({})
@@ -750,7 +751,7 @@ class Tally:
             first_observed_at=self._answers.oldest_at,
             last_observed_at=self._answers.newest_at,
             tie_out=self._tie_out(),
-            compared=evolve(compared, news=tuple(self._newly_left_out(compared, words))),
+            compared=evolve(compared, news=tuple(self._newly_left_out(compared, words, about.ledger_change))),
             leakage=tuple(Leakage(method=method, **sums) for method, sums in sorted(self._leakage.items())),
             acceptances=tuple(self._notices()),
             patterns=self._patterns(),
@@ -842,14 +843,18 @@ class Tally:
             raise TieOutError(f"the payouts do not tie: their sum is {payouts}, and the statement's {statement.total}")
         return bridge
 
-    def _newly_left_out(self, compared: Compared, words: Iterable[records.FirstSeen]) -> Iterator[tuple[str, str]]:
-        """Yield what the previous run compared, or did not have, and is not compared now."""
+    def _newly_left_out(
+        self, compared: Compared, words: Iterable[records.FirstSeen], change: LedgerChange | None
+    ) -> Iterator[tuple[str, str]]:
+        """Yield what the previous run compared, or did not have, and is not compared now, and rows that no run can."""
         previous, new = self._previous, list[tuple[str, str]]()
         if previous is not None and previous.left_out is not None:
             gone = [(LEFT_OUT_FIELD, name) for name in previous.stated if name not in compared.stated]
             new = [fact for fact in dict.fromkeys((*compared.left_out, *gone)) if fact not in previous.left_out]
         named = {name for _, name in new}
         yield from new
+        for amount in () if change is None else change.nameless:
+            yield "lost row without a reference", f"amount {amount:,}" if amount else "no amount"
         yield from ((word.kind.value, word.value) for word in words if word.column not in named)
 
     def _comparisons(self, about: About) -> Compared:

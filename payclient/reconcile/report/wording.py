@@ -46,8 +46,8 @@ ADVICE: Mapping[Condition, str] = {
     ),
     Condition.NOT_KNOWN: "Breaks of earlier runs are not known now, because this run lacks what they are about.",
     Condition.NEWLY_LEFT_OUT: (
-        "Something is not compared that the previous run compared, or did not have. Look at it before you sign: the "
-        "next run only counts it."
+        "Something is not compared that the previous run had or compared, or did not have. Look at it before you sign: "
+        "the next run does not name it."
     ),
     Condition.CLEAN: "No action is needed.",
 }
