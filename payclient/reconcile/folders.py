@@ -240,7 +240,7 @@ def open_past_run(folder: Path) -> PastRun:
             rows_sha256=listed[report_rows.ROWS],
             shown=from_json(summary["shown"], dict[str, tuple[str, ...]]),
             open_findings=from_json(summary["open_findings"]["closing"], FindingTotal),
-            stated=tuple(summary["compared"]["stated"]),
+            stated=(*summary["compared"]["stated"], *["statement"] * bool(summary["settlement"])),
             left_out=_left_out(summary),
         ),
         service=manifest["service"],

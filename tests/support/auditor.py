@@ -61,15 +61,21 @@ class Expected:
     rejected: set = attrs.field(factory=set)
     not_known: set = attrs.field(factory=set)
     newly_unknown: bool = False
+    is_less: bool = False  # the night before had a statement, and this one has none
     counts: Counter = attrs.field(factory=Counter)
     money: Counter = attrs.field(factory=Counter)
 
     def items(self, *, is_first):
         """Return names and values, as `told_by` has them."""
         are_breaks = bool(self.found or self.rejected)
-        verdicts = {"incomplete": self.unresolved, "breaks": are_breaks, "partial": self.not_known, "clean": True}
+        verdicts = {
+            "incomplete": self.unresolved,
+            "breaks": are_breaks,
+            "partial": self.not_known or self.is_less,
+            "clean": True,
+        }
         yield "verdict", next(name for name, holds in verdicts.items() if holds)
-        yield "status", 1 if are_breaks else 75 if self.unresolved else int(self.newly_unknown)
+        yield "status", 1 if are_breaks or self.is_less else 75 if self.unresolved else int(self.newly_unknown)
         for name in ("found", "accepted", "unresolved", "rejected", "not_known"):
             yield name, getattr(self, name)
         for name in () if is_first else MOVES:
@@ -90,13 +96,15 @@ class Auditor:
     noted: dict = attrs.field(factory=dict)
     found: list = attrs.field(factory=list)
     decisions: dict = attrs.field(factory=dict)
+    had_statement: bool = False
 
     def night(self, facts):
         """Yield what the report of tonight must say of these facts."""
         for night, name, resolution in (*facts.decided, *facts.decided_meanwhile):
             for code, seen in self.found[night].get(name, {}).items():
                 self.decisions[name, code] = night, resolution, *seen
-        report = Expected()
+        report = Expected(is_less=self.had_statement and facts.statement is None)
+        self.had_statement = facts.statement is not None
         self.found.append({})
         usable = [facts.created[name] for name, (amount, *_) in facts.rows.items() if amount is not None]
         start = min([*usable, facts.today])

@@ -300,7 +300,7 @@ class PreviousRun:
     rows: int = 0  # rows of this run's ledger. Later ones in the journal are carried over
     open_findings: FindingTotal | None = None
     shown: Mapping[str, tuple[str, ...]] | None = None  # shown by it and earlier runs, by kind. None if unknown
-    stated: tuple[str, ...] = ()  # the fields that its ledger had a column for
+    stated: tuple[str, ...] = ()  # the fields that its ledger had a column for, and `statement` if it had one
     left_out: tuple[tuple[str, str], ...] | None = None  # not compared by it: kind and name. None if unknown
 
     @property

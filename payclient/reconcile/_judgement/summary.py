@@ -751,7 +751,7 @@ class Tally:
             first_observed_at=self._answers.oldest_at,
             last_observed_at=self._answers.newest_at,
             tie_out=self._tie_out(),
-            compared=evolve(compared, news=tuple(self._newly_left_out(compared, words, about.ledger_change))),
+            compared=evolve(compared, news=tuple(self._newly_left_out(compared, words, about))),
             leakage=tuple(Leakage(method=method, **sums) for method, sums in sorted(self._leakage.items())),
             acceptances=tuple(self._notices()),
             patterns=self._patterns(),
@@ -844,16 +844,17 @@ class Tally:
         return bridge
 
     def _newly_left_out(
-        self, compared: Compared, words: Iterable[records.FirstSeen], change: LedgerChange | None
+        self, compared: Compared, words: Iterable[records.FirstSeen], about: About
     ) -> Iterator[tuple[str, str]]:
         """Yield what the previous run compared, or did not have, and is not compared now, and rows that no run can."""
         previous, new = self._previous, list[tuple[str, str]]()
         if previous is not None and previous.left_out is not None:
-            gone = [(LEFT_OUT_FIELD, name) for name in previous.stated if name not in compared.stated]
+            stated = (*compared.stated, *["statement"] * (about.statement is not None))
+            gone = [(LEFT_OUT_FIELD, name) for name in previous.stated if name not in stated]
             new = [fact for fact in dict.fromkeys((*compared.left_out, *gone)) if fact not in previous.left_out]
         named = {name for _, name in new}
         yield from new
-        for amount in () if change is None else change.nameless:
+        for amount in () if about.ledger_change is None else about.ledger_change.nameless:
             yield "lost row without a reference", f"amount {amount:,}" if amount else "no amount"
         yield from ((word.kind.value, word.value) for word in words if word.column not in named)
 
