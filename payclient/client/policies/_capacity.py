@@ -1,9 +1,9 @@
 """
 How much the service takes, learnt from the results of attempts: a number in flight and a rate.
 
-1.  The rate is unlimited until ten attempts were accepted, and three of the last fifty refused for load: the throughput
-    of the first moments says little. Refusals are chance until then, and while most are accepted and more and more is
-    answered.
+1.  The rate is unlimited until three attempts were accepted, and three of the last fifty refused for load: the
+    throughput of the first moments says little. Refusals are chance until then, and while most are accepted and more
+    and more is answered.
     Then a token bucket is filled at a rate that begins a tenth below the good throughput (`w_max`), approaches it,
     stays near it and grows again: a cubic in time, so a raised limit is found. A cut lowers `w_max` by half of that
     tenth. A high rate takes longer to grow, so that clients on one limit converge. Rows and polls yield to awaited
@@ -78,7 +78,7 @@ _QUEUED = 4.0  # times the fastest response
 _TRIPS = 8.0  # round trips in which a bound doubles at least
 _FAILURES = 2  # failures count as one refusal: some are normal
 _GROWING = 0.6  # part of the answers of four round trips in the last two: more than before
-_ENOUGH = 3  # refusals, of all workers together. Fewer may be chance
+_ENOUGH = 3  # refusals, of all workers together, and answers. Fewer may be chance
 # Share of the peak below which a rate has fallen, attempts there, refusals paid for, and seconds until a peak is old.
 _AWAITED = 0.85, 20, 0.03, math.inf
 _BULK = 0.4, 50, 0.01, 20.0
@@ -255,7 +255,7 @@ class Capacity:
             self._slow_start = 1.0
         refused = sum(not is_accepted for _, is_accepted in self._recent)
         may_cut = now >= self._cut_at + max(_MIN_CUT_GAP, 2 * self.round_trip)
-        may_cut &= is_limited or (refused * self._workers >= _ENOUGH and len(self._answered_at) >= _MIN_RECENT)
+        may_cut &= is_limited or (refused * self._workers >= _ENOUGH <= len(self._answered_at))
         may_cut &= self._accepted_since_cut > 0
         if may_cut and self._saved >= 1 and not self._is_row():
             self._saved -= 1
