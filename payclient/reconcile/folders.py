@@ -137,7 +137,7 @@ class PastRun:
             has_left=has_left and not is_listed,
             was_rejected=is_carried and any(row.was_rejected or not _entries(row) for row in judged),
             was_in_ledger=bool(memory.get("was_in_ledger")) or any(side.was_in_ledger for side in sides),
-            is_waiting=not is_open and any(row.is_waiting for row in judged),
+            is_waiting=any(row.is_waiting for row in judged),
             gone_for=memory.get("gone_for", 0),
             is_in_ledger=all(side.is_in_ledger for side in sides),
             carried_from=next((row.carried_from for row in judged), ""),

@@ -486,6 +486,20 @@ async def test_waits_for_a_statement(night):
     assert due.states == {("A", "not_settled"): "new"}
 
 
+async def test_waits_beside_a_break(night):
+    """A payment that was also underpaid waits for its statement once that is corrected on a night without one."""
+    at = DAY.replace(tzinfo=None)
+    rules = Rules(statement=StatementRules(settles_within="3d"), may_leave=True)
+    first = await night([entry("A", 12, created_at=at)], ANSWERS, statement=[], rules=rules)
+    assert codes(first) == {"A": "underpaid"}
+    before = await night([entry("A", created_at=at)], ANSWERS, previous=first, rules=rules)
+    for _ in range(2):
+        assert before["A"].bucket is Bucket.OPEN
+        before = await night([], ANSWERS, previous=before, rules=rules)
+    due = await night([], ANSWERS, previous=before, statement=[], rules=rules)
+    assert due.states["A", "not_settled"] == "new"
+
+
 async def test_accepted_without_a_statement(night):
     """What a statement found is followed while it is accepted, also on nights without one, and reopens after that."""
     rules = Rules(accepted=[accepted("A", "not_settled", ledger="", service=9)], may_leave=True)

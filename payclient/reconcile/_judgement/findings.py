@@ -267,9 +267,10 @@ class Row:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it is paid, and open only until a statement lists it."""
-        is_paid = self.bucket is Bucket.OPEN and self.service_status is Status.PAID
-        return is_paid and not any(finding.code.is_of_status for finding in self.findings)
+        """Whether it is paid, and a statement has to list it later, whatever else is open about it."""
+        is_young = any(finding.code is Code.NOT_SETTLED and finding.waived for finding in self.findings)
+        is_alone = self.bucket is Bucket.OPEN and not any(finding.code.is_of_status for finding in self.findings)
+        return self.service_status is Status.PAID and (is_young or is_alone)
 
     @property
     def is_tolerated(self) -> bool:
