@@ -29,7 +29,7 @@ LAWS = (
      Situation("bucket 20/s", 4, 0.5, 5.0, "apart"), (1, 2, 3, 4), "answered", 0.85),
     (Control("rows pay for some refusals", f"{_CAPACITY}.throttled", "self._saved >= 1 and", "False and"),
      Situation("1 % refused", 1, 0.0, 0.0, "each"), tuple(range(1, 9)), "rows", 0.75),
-    (Control("refusals beside answers are chance", f"{_CAPACITY}._is_growing", "newest > _GROWING", "0 > _GROWING"),
+    (Control("refusals beside answers are chance", f"{_CAPACITY}._grow_on", "newest > _GROWING", "0 > _GROWING"),
      Situation("5 % refused", 1, 0.0, 0.0, "each"), (1, 2, 3, 4), "rows", 0.9),
     (Control("a cut keeps the throughput", f"{_CAPACITY}._cut", "min(rate, throughput)", "min(rate, throughput) / 2"),
      Situation("20 a second", 1, 0.0, 0.0, "each"), (1, 2), "rows", 0.9),

@@ -243,7 +243,7 @@ class Capacity:
         self._recent.append((ticket, False))
         self._grown_at = math.inf
         is_limited, is_late = self.w_max < math.inf, self._is_late(ticket, now)
-        is_growing = self._is_growing(ticket, now)
+        is_growing = self._grow_on(ticket, now)
         is_crowded = not is_growing and (is_late or not is_limited) and self._is_crowded(ticket, now)
         if is_crowded or ticket.started_at < self._cut_at:
             return
@@ -263,8 +263,8 @@ class Capacity:
             self._was_awaited = ticket.is_awaited
             self._cut(now)
 
-    def _is_growing(self, ticket: Ticket, now: float) -> bool:
-        """Return whether refusals are chance: few, or beside more and more answers. Bound the number in flight then."""
+    def _grow_on(self, ticket: Ticket, now: float) -> bool:
+        """Return whether refusals are chance: few, or beside more and more answers. Otherwise end the growth."""
         newest, both = (self._answers(now, trips * self.round_trip) for trips in (2, 4))
         if self._normal or self.w_max < math.inf or self._bound < math.inf or not newest:
             return False
