@@ -116,7 +116,7 @@ class Admission:
             if signal is Signal.OVERLOADED and not self.outage.is_evidence(reference, result.status, now):
                 signal = Signal.SILENT
         finally:
-            self.limiter.release(ticket, signal, pause=pause, now=now, is_late=is_late)
+            self.limiter.release(ticket, signal, pause=pause, now=now, is_late=is_late, is_found=result is FOUND)
         if pause:
             self._tell_of_pause(result.status)
 

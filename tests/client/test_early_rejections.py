@@ -93,6 +93,28 @@ async def test_service_queues(seconds, rate):
     assert answered > 0.7 * 60 / seconds
 
 
+async def test_late_answers_beside_bad_references():
+    """Answers that are late for callers in a hurry show no queue, although bad references are declined at once."""
+
+    class Declining(Queueing):
+        async def send(self, request):
+            if b"B" in request.body:
+                return answer(b'{"success": false, "message": "bad reference"}', 400)
+            self.free_at = 0.0  # each is answered by itself
+            return await super().send(request)
+
+    async with client(Declining(latency=3.0), deadline=5.0) as pay:
+        calls = asyncio.gather(crowd(pay, rate=10, until=60.0), crowd(pay, rate=0.3, until=60.0, prefix="B"))
+        for number in range(60):
+            await asyncio.sleep(1.0)
+            for each in range(10):  # in a hurry
+                task = asyncio.create_task(pay.get_transaction(f"H{number}-{each}", deadline=2.0))
+                task.add_done_callback(asyncio.Task.exception)
+        patient, _ = await calls
+    refused = [call.at for call in patient if isinstance(call.error, OverloadedError)]
+    assert [at for at in refused if at > 15.0] == []  # it began cold
+
+
 @pytest.mark.parametrize(("seconds", "count"), [(2.0, 300), (4.2, 100)])
 async def test_slow_an_hour_ago(seconds, count):
     """A round trip of an hour ago says nothing about now."""

@@ -114,7 +114,7 @@ class Capacity:
         self._slow_start = min(self._slow_start, self._initial)
         self._sent_at = 0.0  # the last attempt, or the end of a pause
         self._grown_at = 0.0  # when slow start last grew, or an attempt started alone. Infinite: one has ended
-        self._fastest = math.inf  # seconds to an accepted response
+        self._fastest = math.inf  # seconds to a transaction: a bad reference may be declined sooner
         self._late = 0  # late answers in a row
         self.round_trip: float = _ROUND_TRIP  # mean seconds from a grant to an accepted response
         self._bound = math.inf  # number in flight. Its time stands below
@@ -209,11 +209,11 @@ class Capacity:
             self._grown_at = now
         self._tokens = max(0.0, self._tokens - 1)
 
-    def accepted(self, ticket: Ticket, now: float, *, is_late: bool = False) -> None:
+    def accepted(self, ticket: Ticket, now: float, *, is_late: bool = False, is_found: bool = True) -> None:
         self._recent.append((ticket, True))
         took = now - ticket.started_at
         self.round_trip += _SMOOTHING * (took - self.round_trip)
-        if took < self._fastest:
+        if is_found and took < self._fastest:
             self._fastest, self._late = took, 0
         else:
             self._late = self._late + 1 if is_late and took > _QUEUED * self._fastest else 0

@@ -183,7 +183,14 @@ class Limiter:
                 self._grant_due()
 
     def release(
-        self, ticket: Ticket, signal: Signal, *, pause: float = 0.0, now: float | None = None, is_late: bool = False
+        self,
+        ticket: Ticket,
+        signal: Signal,
+        *,
+        pause: float = 0.0,
+        now: float | None = None,
+        is_late: bool = False,
+        is_found: bool = True,
     ) -> None:
         """Learn from the result of an attempt, and free its slot if it is not *late*: freed when its caller left."""
         if not is_late:
@@ -192,7 +199,7 @@ class Limiter:
         try:
             now = self._now() if now is None else now
             if signal is Signal.ACCEPTED:
-                self.capacity.accepted(ticket, now, is_late=is_late)
+                self.capacity.accepted(ticket, now, is_late=is_late, is_found=is_found)
             elif signal is Signal.THROTTLED:
                 self.capacity.throttled(ticket, now)
             elif signal is Signal.OVERLOADED and not ticket.is_probe:
